@@ -1,0 +1,7 @@
+module github.com/nox-mesh/nox-mesh
+
+go 1.26.0
+
+require (
+	golang.org/x/sys v0.50.0
+)

@@ -1,0 +1,108 @@
+// Package cli is the manners of the three programs: how they start, how they
+// print, and how they end.
+//
+// The rules, the same everywhere:
+//
+//   - data goes to standard output, everything else to standard error;
+//   - a fault is one line, "PROGRAM: cannot VERB OBJECT: cause; remedy", lower
+//     case, names quoted;
+//   - the exit code is the kind of the fault (internal/fault);
+//   - with --json a fault is one JSON object on standard error.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+// Stdio is what a command reads and writes.
+type Stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Main runs a program: it cancels the context on SIGINT and SIGTERM, prints
+// the fault if there is one, and returns the exit code.
+func Main(name string, run func(ctx context.Context, args []string, std Stdio) error) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	std := Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	err := run(ctx, os.Args[1:], std)
+	if err != nil {
+		PrintFault(std.Err, name, err, wantsJSON(os.Args[1:]))
+	}
+	return int(fault.KindOf(err))
+}
+
+func wantsJSON(args []string) bool {
+	for _, a := range args {
+		if a == "--" {
+			return false
+		}
+		if a == "--json" || a == "--json=true" {
+			return true
+		}
+	}
+	return false
+}
+
+// PrintFault prints err as the last line of a program. A Todo fault prints
+// nothing: the plan it ends has been printed already.
+func PrintFault(w io.Writer, name string, err error, asJSON bool) {
+	kind := fault.KindOf(err)
+	if kind == fault.Todo {
+		return
+	}
+	remedy := fault.RemedyOf(err)
+	if asJSON {
+		_ = JSON(w, fault.Error{Kind: kind, Sentence: err.Error(), Remedy: remedy})
+		return
+	}
+	line := name + ": " + OneLine(err.Error())
+	if remedy != "" {
+		line += "; " + OneLine(remedy)
+	}
+	fmt.Fprintln(w, line)
+}
+
+// OneLine folds line breaks and control bytes, so that foreign text can
+// neither fake a second fault nor drive a terminal.
+func OneLine(s string) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " | ")
+	return strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return ' '
+		}
+		if r < 0x20 || r == 0x7f {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+// JSON prints v, indented, with a final newline.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// Table prints rows under a header, aligned.
+func Table(w io.Writer, header []string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, strings.Join(header, "\t"))
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,362 @@
+// Package durable makes files that survive: after a call returns nil, the file
+// is there, whole, with its owner and mode, also after a power cut; after an
+// error or a kill at any instant the old file is there, whole.
+//
+// The order is always: a temporary file in the same directory, content, owner,
+// mode, fsync, rename, fsync of the directory. Without the last a rename can be
+// lost; without the one before it the file can come back present and empty.
+//
+// A temporary file's name follows from the final name (TempName), so whoever
+// wrote an intent for a file can sweep what a crash left without searching.
+package durable
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Keep as an owner or group leaves it as the kernel gave it.
+const Keep = -1
+
+// Attr is who may do what with a file.
+type Attr struct {
+	// Mode is the permission bits with setuid, setgid and sticky, as in chmod(2).
+	Mode uint32
+	// UID and GID are numbers, or Keep.
+	UID, GID int
+}
+
+// Perm returns the attributes of a file of the caller's own with that mode.
+func Perm(mode uint32) Attr { return Attr{Mode: mode, UID: Keep, GID: Keep} }
+
+// TempName is the name of the temporary file for name, in the same directory.
+// It is short whatever the length of name, and starts with a dot.
+func TempName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return ".nox-" + hex.EncodeToString(sum[:8]) + ".tmp"
+}
+
+// A Dir is an open directory; what happens in it cannot be led elsewhere by
+// someone who replaces a parent by a symlink.
+type Dir struct {
+	fd   int
+	name string
+}
+
+// OpenDir opens the directory at path, following symlinks: for our own paths.
+func OpenDir(path string) (*Dir, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &Dir{fd: fd, name: path}, nil
+}
+
+// DirOf makes a Dir of an open directory (not O_PATH: it is fsynced), which it
+// then owns. name is for errors.
+func DirOf(fd int, name string) *Dir { return &Dir{fd: fd, name: name} }
+
+// Close closes the directory.
+func (d *Dir) Close() error { return unix.Close(d.fd) }
+
+// FD returns the descriptor, for the *at calls; the Dir keeps owning it.
+func (d *Dir) FD() int { return d.fd }
+
+// Name returns the path the directory was opened by.
+func (d *Dir) Name() string { return d.name }
+
+// Sync makes the entries of the directory durable.
+func (d *Dir) Sync() error {
+	if err := unix.Fsync(d.fd); err != nil {
+		return d.err("fsync", ".", err)
+	}
+	return nil
+}
+
+func (d *Dir) err(op, name string, err error) error {
+	return &fs.PathError{Op: op, Path: filepath.Join(d.name, name), Err: err}
+}
+
+// Create begins a new content for name. Nothing is visible under name until
+// Commit.
+func (d *Dir) Create(name string, attr Attr) (*Pending, error) {
+	return d.createAs(name, TempName(name), attr)
+}
+
+func (d *Dir) createAs(name, temp string, attr Attr) (*Pending, error) {
+	p := &Pending{dir: d, name: name, temp: temp, attr: attr}
+	flags := unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(d.fd, p.temp, flags, 0o600)
+	if errors.Is(err, unix.EEXIST) {
+		// Left by a crash of the one who writes here, which is only us.
+		if err := unix.Unlinkat(d.fd, p.temp, 0); err != nil {
+			return nil, d.err("remove", p.temp, err)
+		}
+		fd, err = unix.Openat(d.fd, p.temp, flags, 0o600)
+	}
+	if err != nil {
+		return nil, d.err("create", name, err)
+	}
+	p.file = os.NewFile(uintptr(fd), filepath.Join(d.name, p.temp))
+	return p, nil
+}
+
+// Symlink makes name a symlink to target, replacing what is there unless that
+// is a directory.
+func (d *Dir) Symlink(name, target string, attr Attr) error {
+	temp := TempName(name)
+	if err := unix.Unlinkat(d.fd, temp, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return d.err("remove", temp, err)
+	}
+	if err := unix.Symlinkat(target, d.fd, temp); err != nil {
+		return d.err("symlink", name, err)
+	}
+	if attr.UID != Keep || attr.GID != Keep {
+		if err := unix.Fchownat(d.fd, temp, attr.UID, attr.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			_ = unix.Unlinkat(d.fd, temp, 0)
+			return d.err("chown", name, err)
+		}
+	}
+	if err := unix.Renameat(d.fd, temp, d.fd, name); err != nil {
+		_ = unix.Unlinkat(d.fd, temp, 0)
+		return d.err("rename", name, err)
+	}
+	return d.Sync()
+}
+
+// Mkdir makes the directory name with exactly attr, whatever the umask.
+func (d *Dir) Mkdir(name string, attr Attr) error {
+	if err := unix.Mkdirat(d.fd, name, 0o700); err != nil {
+		return d.err("mkdir", name, err)
+	}
+	if err := d.SetAttr(name, attr); err != nil {
+		_ = unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR)
+		return err
+	}
+	return d.Sync()
+}
+
+// SetAttr gives the existing directory or file name the owner and mode of
+// attr, without following a symlink, and makes it durable.
+func (d *Dir) SetAttr(name string, attr Attr) error {
+	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return d.err("open", name, err)
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(d.name, name))
+	defer f.Close()
+	if err := setAttr(f, attr); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Remove removes the file or symlink name and makes that durable. A name that
+// is not there is no error.
+func (d *Dir) Remove(name string) error {
+	if err := unix.Unlinkat(d.fd, name, 0); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		return d.err("remove", name, err)
+	}
+	return d.Sync()
+}
+
+// Rmdir removes the empty directory name and makes that durable.
+func (d *Dir) Rmdir(name string) error {
+	if err := unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR); err != nil {
+		return d.err("rmdir", name, err)
+	}
+	return d.Sync()
+}
+
+// Rename gives from the name to, in the same directory, and makes it durable.
+func (d *Dir) Rename(from, to string) error {
+	if err := unix.Renameat(d.fd, from, d.fd, to); err != nil {
+		return d.err("rename", from, err)
+	}
+	return d.Sync()
+}
+
+// Sweep removes the temporary file a crash may have left for name.
+func (d *Dir) Sweep(name string) error { return d.Remove(TempName(name)) }
+
+// Pending is a file being written. Exactly one of Commit and Abort ends it;
+// Abort after Commit does nothing, so it can be deferred.
+type Pending struct {
+	dir        *Dir
+	name, temp string
+	attr       Attr
+	file       *os.File
+}
+
+// Write adds to the content.
+func (p *Pending) Write(b []byte) (int, error) { return p.file.Write(b) }
+
+// ReadFrom adds all of r to the content.
+func (p *Pending) ReadFrom(r io.Reader) (int64, error) { return p.file.ReadFrom(r) }
+
+// Commit puts the new content in place.
+func (p *Pending) Commit() error {
+	if p.file == nil {
+		return fmt.Errorf("internal error: %q is committed twice", p.name)
+	}
+	if err := setAttr(p.file, p.attr); err != nil {
+		p.Abort()
+		return err
+	}
+	if err := p.file.Sync(); err != nil {
+		p.Abort()
+		return err
+	}
+	err := p.file.Close()
+	p.file = nil
+	if err == nil {
+		if rerr := unix.Renameat(p.dir.fd, p.temp, p.dir.fd, p.name); rerr != nil {
+			err = p.dir.err("rename", p.name, rerr)
+		}
+	}
+	if err != nil {
+		_ = unix.Unlinkat(p.dir.fd, p.temp, 0)
+		return err
+	}
+	return p.dir.Sync()
+}
+
+// Abort throws the new content away.
+func (p *Pending) Abort() {
+	if p.file == nil {
+		return
+	}
+	_ = p.file.Close()
+	p.file = nil
+	_ = unix.Unlinkat(p.dir.fd, p.temp, 0)
+}
+
+// setAttr sets owner, then mode: chown(2) clears setuid and setgid.
+func setAttr(f *os.File, attr Attr) error {
+	if attr.UID != Keep || attr.GID != Keep {
+		if err := f.Chown(attr.UID, attr.GID); err != nil {
+			return err
+		}
+	}
+	if err := unix.Fchmod(int(f.Fd()), attr.Mode); err != nil {
+		return &fs.PathError{Op: "chmod", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// WriteFile makes the file at path, the caller's own, with content and mode.
+func WriteFile(path string, content []byte, mode uint32) error {
+	d, err := OpenDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	p, err := d.Create(filepath.Base(path), Perm(mode))
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	if _, err := p.Write(content); err != nil {
+		return err
+	}
+	return p.Commit()
+}
+
+var shared atomic.Uint64
+
+// WriteShared is WriteFile for a file that several processes may write at
+// once: each has a temporary name of its own (".nox-PID-N.tmp"), and the last
+// rename wins.
+func WriteShared(path string, content []byte, mode uint32) error {
+	d, err := OpenDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	temp := fmt.Sprintf(".nox-%d-%d.tmp", os.Getpid(), shared.Add(1))
+	p, err := d.createAs(filepath.Base(path), temp, Perm(mode))
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	if _, err := p.Write(content); err != nil {
+		return err
+	}
+	return p.Commit()
+}
+
+// Remove removes the file at path, durably. One that is not there is no error.
+func Remove(path string) error {
+	d, err := OpenDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Remove(filepath.Base(path))
+}
+
+// Rename gives the file from the path to, which may be in another directory of
+// the same file system, and makes both directories durable.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	if err := SyncDir(filepath.Dir(to)); err != nil {
+		return err
+	}
+	if filepath.Dir(from) == filepath.Dir(to) {
+		return nil
+	}
+	return SyncDir(filepath.Dir(from))
+}
+
+// SyncDir makes the entries of the directory at path durable.
+func SyncDir(path string) error {
+	d, err := OpenDir(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// MkdirAll makes the directory at path and its parents, durably; each that is
+// made has exactly mode. Directories that are there are left as they are.
+func MkdirAll(path string, mode uint32) error {
+	path = filepath.Clean(path)
+	if fi, err := os.Stat(path); err == nil {
+		if !fi.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if err := MkdirAll(parent, mode); err != nil {
+		return err
+	}
+	d, err := OpenDir(parent)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	err = d.Mkdir(filepath.Base(path), Perm(mode))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
