@@ -3,5 +3,6 @@ module github.com/nox-mesh/nox-mesh
 go 1.26.0
 
 require (
+	github.com/opencontainers/go-digest v1.0.0 // indirect
 	golang.org/x/sys v0.50.0
 )
