@@ -1,0 +1,162 @@
+// Package command is the command line of mesh-host: one file a command. A
+// command reads its flags, asks a service.Host, and prints; it decides nothing.
+package command
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/service"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+)
+
+// program is what every command of one call shares.
+type program struct {
+	std     cli.Stdio
+	root    string
+	json    bool
+	quiet   bool
+	verbose bool
+}
+
+// Run runs the command line.
+func Run(ctx context.Context, args []string, std cli.Stdio) error {
+	p := &program{std: std}
+	root := &cobra.Command{
+		Use:   "mesh-host",
+		Short: "Apply declarations to this machine, and look after the service that does",
+		Long: `mesh-host makes this machine what its declaration says and keeps it so.
+
+The first node:      mesh-host install
+                     mesh-host bootstrap nox-mesh-1.0.0-linux-x86_64.bundle.tar
+                     mesh-controller token create | mesh-host enrol -
+Every other node:    mesh-host install
+                     mesh-host enrol -`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetArgs(args)
+	root.SetIn(std.In)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fault.Usagef("%w", err).Hint("see %s --help", c.CommandPath())
+	})
+	f := root.PersistentFlags()
+	f.StringVar(&p.root, "root", "", "put every path under this `DIR` (default: NOX_ROOT, else the machine itself)")
+	f.BoolVar(&p.json, "json", false, "print data, and faults, as JSON")
+	f.BoolVar(&p.quiet, "quiet", false, "print nothing but data and faults")
+	f.BoolVar(&p.verbose, "verbose", false, "print what is being done")
+	root.AddCommand(
+		p.install(), p.uninstall(),
+		p.bootstrap(), p.enrol(),
+		p.status(), p.owned(), p.history(), p.profile(),
+		p.plan(), p.apply(),
+		p.verify(), p.bundle(),
+		p.run(), p.version(),
+	)
+	for _, c := range root.Commands() {
+		wrapArgs(c)
+	}
+	return root.ExecuteContext(ctx)
+}
+
+// wrapArgs makes what cobra says of arguments a fault of usage.
+func wrapArgs(c *cobra.Command) {
+	check := c.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return fault.Usagef("%w", err).Hint("see %s --help", c.CommandPath())
+		}
+		return nil
+	}
+	for _, sub := range c.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+func (p *program) layout() (layout.Layout, error) { return layout.New(p.root) }
+
+// log is where a command that does the work itself says what it does: nothing
+// below warnings unless --verbose.
+func (p *program) log(level slog.Level) *slog.Logger {
+	if p.verbose {
+		level = slog.LevelDebug
+	}
+	if p.quiet {
+		level = slog.LevelError
+	}
+	return slog.New(slog.NewTextHandler(p.std.Err, &slog.HandlerOptions{Level: level}))
+}
+
+// ask runs f with whoever does the verbs on this machine.
+func (p *program) ask(ctx context.Context, f func(h service.Host) error) error {
+	l, err := p.layout()
+	if err != nil {
+		return err
+	}
+	h, done, err := service.Connect(ctx, service.Config{Layout: l, Clock: clock.System, Log: p.log(slog.LevelError)})
+	if err != nil {
+		return err
+	}
+	err = f(h)
+	if cerr := done(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// print prints v as JSON, or calls text.
+func (p *program) print(v any, text func() error) error {
+	if p.json {
+		return cli.JSON(p.std.Out, v)
+	}
+	return text()
+}
+
+// reported prints what a pass did, and is the fault of one that did not all
+// work.
+func (p *program) reported(r link.Report) error {
+	if err := p.print(r, func() error { return p.printReport(r) }); err != nil {
+		return err
+	}
+	bad := 0
+	for _, x := range r.Resources {
+		if !x.Outcome.Good() {
+			bad++
+		}
+	}
+	if bad == 0 {
+		return nil
+	}
+	return fault.Partialf("%d of %d resources are not as declared", bad, len(r.Resources)).Hint("mesh-host status says which and why")
+}
+
+func (p *program) printReport(r link.Report) error {
+	if p.quiet {
+		return nil
+	}
+	var rows [][]string
+	for _, x := range r.Resources {
+		if x.Outcome == declaration.Unchanged && !p.verbose {
+			continue
+		}
+		rows = append(rows, []string{string(x.Outcome), x.Key, said(x)})
+	}
+	if len(rows) == 0 {
+		_, err := std(p.std.Out, "%d resources, all as declared\n", len(r.Resources))
+		return err
+	}
+	return cli.Table(p.std.Out, []string{"OUTCOME", "RESOURCE", ""}, rows)
+}

@@ -1,0 +1,83 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/service"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+func (p *program) plan() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Say what apply would do, and change nothing",
+		Long: `Say what "apply FILE" would do, and change nothing. Exits 0 when there is
+nothing to do and 5 when there is something to do.`,
+		Example: "  mesh-host plan declaration.json\n  mesh-host plan - < declaration.json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			doc, err := p.document(args[0])
+			if err != nil {
+				return err
+			}
+			return p.ask(c.Context(), func(h service.Host) error {
+				steps, err := h.Plan(c.Context(), doc)
+				if err != nil {
+					return fmt.Errorf("cannot plan %q: %w", args[0], err)
+				}
+				todo := 0
+				var rows [][]string
+				for _, s := range steps {
+					if !s.Todo() {
+						continue
+					}
+					todo++
+					what := strings.Join(s.Differences, ", ")
+					if s.Error != "" {
+						what = s.Error
+					}
+					rows = append(rows, []string{s.Action, s.Key, cli.OneLine(what)})
+				}
+				if err := p.print(steps, func() error {
+					if todo == 0 {
+						_, err := fmt.Fprintf(p.std.Out, "%d resources, all as declared\n", len(steps))
+						return err
+					}
+					return cli.Table(p.std.Out, []string{"ACTION", "RESOURCE", "WHAT"}, rows)
+				}); err != nil {
+					return err
+				}
+				if todo > 0 {
+					return fault.Todof("%d things to do", todo)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// document reads a declaration from a file, or from standard input for "-".
+func (p *program) document(name string) ([]byte, error) {
+	in := p.std.In
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read declaration: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	// One byte over the limit is enough to see that it is too large.
+	doc, err := io.ReadAll(io.LimitReader(in, declaration.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read declaration %q: %w", name, err)
+	}
+	return doc, nil
+}

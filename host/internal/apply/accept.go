@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"bytes"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/store"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+// Accept is the one door for declarations. w says where the document comes
+// from and, for the link, its mesh and epoch; name, generation, digest and
+// time are filled in here. counter is that of the bundle it came in, if it did.
+//
+// It refuses (fault.Refused, nothing touched) a document that is not valid,
+// one about the host itself, one from the wrong source, one older than that in
+// force. It returns false when the declaration is in force already.
+func (e *Engine) Accept(w store.Wanted, counter *store.Counter) (bool, error) {
+	d, err := e.Review(w.Source, w.Mesh, w.Document)
+	if err != nil {
+		return false, err
+	}
+	w.Name, w.Generation = d.Name, d.Generation
+	w.Digest = digest.FromBytes(w.Document).String()
+	now, err := e.Store.Wanted()
+	if err != nil {
+		return false, err
+	}
+	if now != nil {
+		if err := checkOrder(*now, w); err != nil {
+			return false, err
+		}
+		if sameOrigin(*now, w) && now.Bundle == w.Bundle && bytes.Equal(now.Document, w.Document) {
+			return false, nil
+		}
+	}
+	w.At = e.Clock.Now().UTC()
+	return true, e.Store.Accept(w, counter)
+}
+
+// Review says whether the document could be accepted from that source, but for
+// its order.
+func (e *Engine) Review(source store.Source, mesh string, document []byte) (*declaration.Declaration, error) {
+	switch own := e.Mesh(); {
+	case source != store.SourceLink && own != "":
+		return nil, fault.Refusedf("this machine is a node of mesh %q, which alone declares what it has", own).
+			Hint("declare it there: mesh-controller declare")
+	case source == store.SourceLink && own == "":
+		return nil, fault.Refusedf("a declaration of mesh %q came over the link, but this machine is no node", mesh)
+	case source == store.SourceLink && own != mesh:
+		return nil, fault.Refusedf("a declaration of mesh %q came over the link of mesh %q", mesh, own)
+	}
+	d, err := declaration.Parse(document)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.checkOwn(d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// checkOrder holds the order (mesh, epoch, generation). Joining a mesh starts
+// a new count, and so does a declaration of another name on a machine that is
+// in no mesh.
+func checkOrder(now, next store.Wanted) error {
+	if now.Mesh != next.Mesh || now.Mesh == "" && now.Name != next.Name {
+		return nil
+	}
+	older := next.Epoch < now.Epoch || next.Epoch == now.Epoch && next.Generation < now.Generation
+	if !older {
+		return nil
+	}
+	return fault.Refusedf("declaration %q is older than what was applied (epoch %d generation %d, in force is epoch %d generation %d)",
+		next.Name, next.Epoch, next.Generation, now.Epoch, now.Generation)
+}
+
+func sameOrigin(a, b store.Wanted) bool {
+	return a.Source == b.Source && a.Mesh == b.Mesh && a.Epoch == b.Epoch
+}

@@ -1,0 +1,122 @@
+package loop
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// recorder is a pass that takes a while and remembers why it ran.
+type recorder struct {
+	mu   sync.Mutex
+	runs []string
+	each time.Duration
+}
+
+func (r *recorder) pass(_ context.Context, trigger string) Result {
+	r.mu.Lock()
+	r.runs = append(r.runs, trigger)
+	r.mu.Unlock()
+	time.Sleep(r.each) // inside synctest's clock
+	return Result{}
+}
+
+func (r *recorder) got() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.runs, " ")
+}
+
+func during(t *testing.T, r *recorder, f func(ctx context.Context, l *Loop)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := New(10*time.Minute, r.pass)
+		var wg sync.WaitGroup
+		wg.Go(func() { l.Run(ctx, 0, nil) })
+		f(ctx, l)
+		cancel()
+		wg.Wait()
+	})
+}
+
+func TestTriggersDuringAPassMakeOneMore(t *testing.T) {
+	r := &recorder{each: time.Second}
+	during(t, r, func(ctx context.Context, l *Loop) {
+		l.Trigger(ctx, TriggerStart)
+		synctest.Wait()
+		for range 100 {
+			l.Trigger(ctx, TriggerDeclaration)
+			l.Trigger(ctx, TriggerReconnect)
+		}
+		time.Sleep(3 * time.Second)
+		if got := r.got(); got != "start declaration+reconnect" {
+			t.Errorf("passes: %s", got)
+		}
+	})
+}
+
+func TestTimerRunsWithinTheInterval(t *testing.T) {
+	r := &recorder{}
+	during(t, r, func(context.Context, *Loop) {
+		time.Sleep(10*time.Minute + time.Second)
+		if got := r.got(); got != "timer" {
+			t.Errorf("passes in ten minutes: %s", got)
+		}
+	})
+}
+
+func TestPassWaitsForOneThatBeganAfterIt(t *testing.T) {
+	r := &recorder{each: time.Second}
+	during(t, r, func(ctx context.Context, l *Loop) {
+		l.Trigger(ctx, TriggerStart)
+		synctest.Wait()
+		before := time.Now()
+		l.Pass(ctx, TriggerPerson)
+		if took := time.Since(before); took != 2*time.Second {
+			t.Errorf("answered after %s", took)
+		}
+	})
+}
+
+func TestRunEndsAfterThePassInHand(t *testing.T) {
+	r := &recorder{each: time.Minute}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := New(time.Hour, r.pass)
+		ended := make(chan struct{})
+		go func() { l.Run(ctx, 0, nil); close(ended) }()
+		l.Trigger(ctx, TriggerStart)
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("Run returned while a pass ran")
+		default:
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		<-ended
+	})
+}
+
+func TestWatchdogIsFedWhileAPassHangs(t *testing.T) {
+	r := &recorder{each: time.Hour}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		beats := 0
+		l := New(2*time.Hour, r.pass)
+		ended := make(chan struct{})
+		go func() { l.Run(ctx, 10*time.Second, func() { beats++ }); close(ended) }()
+		l.Trigger(ctx, TriggerStart)
+		time.Sleep(time.Minute + time.Second)
+		cancel()
+		<-ended
+		if beats != 6 {
+			t.Errorf("%d beats in a minute", beats)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/apply"
+	"github.com/nox-mesh/nox-mesh/host/internal/loop"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/host/internal/store"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/host/link/client"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/version"
+)
+
+var _ Host = (*Service)(nil)
+
+// Status implements Host.
+func (s *Service) Status(context.Context) (Status, error) {
+	st := Status{State: StateHosted, Running: s.served, Version: version.Running(), Busy: s.engine.Busy()}
+	w, err := s.store.Wanted()
+	if err != nil {
+		return st, err
+	}
+	st.Declaration = w
+	records, err := s.store.Records()
+	if err != nil {
+		return st, err
+	}
+	st.Owned = len(records)
+	s.mu.Lock()
+	id, l := s.identity, s.link
+	st.Last = s.last
+	s.mu.Unlock()
+	if id != nil && id.Stage == client.StageActive {
+		st.State, st.Mesh, st.Node, st.NodeID = StateDisconnected, id.Mesh, id.Name, id.NodeID
+	}
+	if l != nil {
+		ls := l.State()
+		if st.Link = &ls; ls.Connected {
+			st.State = StateEnrolled
+		}
+	}
+	if st.Last != nil {
+		for _, r := range st.Last.Resources {
+			if !r.Outcome.Good() {
+				st.Failing = append(st.Failing, r)
+			}
+		}
+	}
+	if s.store.Damaged != "" {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("the store was damaged and is set aside as %q: what this host applied before is no longer known to it", s.store.Damaged))
+	}
+	return st, nil
+}
+
+// Owned implements Host: it looks at each resource now.
+func (s *Service) Owned(ctx context.Context) ([]Owned, error) {
+	records, err := s.store.Records()
+	if err != nil {
+		return nil, err
+	}
+	out := []Owned{}
+	for _, r := range records {
+		o := Owned{Key: r.Key, ID: r.ID, Type: r.Type, Mesh: r.Mesh, Epoch: r.Epoch, Generation: r.Generation, Adopted: r.Adopted, Since: r.At}
+		o.There, o.Differences = s.look(ctx, r)
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+func (s *Service) look(ctx context.Context, r resource.Record) (string, []string) {
+	want, err := declaration.FromSpec(r.ID, r.Spec)
+	if err != nil {
+		return "unknown", []string{err.Error()}
+	}
+	kind, ok := s.engine.Kinds[r.Type]
+	if !ok {
+		return "unknown", []string{fmt.Sprintf("this version does not know the type %q", r.Type)}
+	}
+	st, err := kind.Check(ctx, resource.Want{Resource: want, Spec: r.Spec}, &r)
+	switch {
+	case err != nil:
+		return "unknown", []string{err.Error()}
+	case st.Same:
+		return "as applied", nil
+	}
+	return "drifted", st.Differences
+}
+
+// History implements Host.
+func (s *Service) History(context.Context) ([]link.Report, error) { return s.store.Reports() }
+
+// Trust implements Host.
+func (s *Service) Trust(context.Context) (Trust, error) {
+	root, err := s.store.Root()
+	if err != nil {
+		return Trust{}, err
+	}
+	counters, err := s.store.Counters()
+	return Trust{Root: root, Counters: counters}, err
+}
+
+// Plan implements Host.
+func (s *Service) Plan(ctx context.Context, document []byte) ([]apply.Step, error) {
+	return s.engine.Plan(ctx, store.SourceFile, document)
+}
+
+// Apply implements Host.
+func (s *Service) Apply(ctx context.Context, document []byte) (link.Report, error) {
+	if _, err := s.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document}, nil); err != nil {
+		return link.Report{}, err
+	}
+	return s.reconciled(ctx, loop.TriggerDeclaration)
+}
+
+// Bundle implements Host: signature, architecture and counter are checked
+// again here, since only this side holds the store.
+func (s *Service) Bundle(ctx context.Context, r BundleRequest) (link.Report, error) {
+	root, err := s.store.Root()
+	if err != nil {
+		return link.Report{}, err
+	}
+	policy, err := Policy(s.Layout, root, r.Override)
+	if err != nil {
+		return link.Report{}, err
+	}
+	info, err := bundle.Stored(ctx, s.content, r.Digest, policy)
+	if err != nil {
+		return link.Report{}, err
+	}
+	counter, err := s.store.CounterOf(info.Name)
+	if err != nil {
+		return link.Report{}, err
+	}
+	if err := Admit(info, counter, r.AllowRollback); err != nil {
+		return link.Report{}, err
+	}
+	document, err := oneDeclaration(info)
+	if err != nil {
+		return link.Report{}, err
+	}
+	_, err = s.engine.Accept(store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document},
+		&store.Counter{Name: info.Name, Counter: info.Counter})
+	if err != nil {
+		return link.Report{}, err
+	}
+	if err := s.keepRoot(root, info); err != nil {
+		return link.Report{}, err
+	}
+	return s.reconciled(ctx, loop.TriggerDeclaration)
+}
+
+// keepRoot records the release root in force when the bundle, or the software,
+// moved it.
+func (s *Service) keepRoot(before []byte, info *bundle.Info) error {
+	now := info.Policy.RootBytes()
+	if now == nil || string(now) == string(before) {
+		return nil
+	}
+	return s.store.SetRoot(now)
+}
+
+// Pass implements Host.
+func (s *Service) Pass(ctx context.Context) (link.Report, error) {
+	return s.reconciled(ctx, loop.TriggerPerson)
+}
+
+func (s *Service) reconciled(ctx context.Context, trigger string) (link.Report, error) {
+	res := s.loop.Pass(ctx, trigger)
+	if res.Err != nil {
+		if errors.Is(res.Err, context.Canceled) {
+			return link.Report{}, fault.Failedf("the pass was interrupted").Hint("it goes on when the host runs again; see mesh-host status")
+		}
+		return link.Report{}, res.Err
+	}
+	if res.Report == nil {
+		return link.Report{}, fault.Failedf("cannot reconcile: nothing was ever declared for this machine")
+	}
+	return *res.Report, nil
+}

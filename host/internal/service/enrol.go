@@ -1,0 +1,136 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/loop"
+	"github.com/nox-mesh/nox-mesh/host/internal/store"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/host/link/client"
+	"github.com/nox-mesh/nox-mesh/host/profile"
+	"github.com/nox-mesh/nox-mesh/internal/version"
+)
+
+// firstDeclaration is how long an enrolment waits for the mesh's declaration
+// to be applied once, before it says that it is still coming.
+const firstDeclaration = 20 * time.Second
+
+// Enrol implements Host.
+func (s *Service) Enrol(ctx context.Context, text string) (Enrolled, error) {
+	token, err := link.ParseToken([]byte(text))
+	if err != nil {
+		return Enrolled{}, err
+	}
+	wanted, err := s.store.Wanted()
+	if err != nil {
+		return Enrolled{}, err
+	}
+	cfg := client.EnrolConfig{
+		Token: token, Path: s.Layout.HostIdentity(), Clock: s.Clock, Log: s.Log, Version: version.Running(),
+		Facts: func() (profile.Profile, profile.Inventory) { return s.profile(ctx), s.inventory() },
+	}
+	if wanted != nil && wanted.Source != store.SourceLink {
+		cfg.Declaration = wanted.Document
+	}
+	id, err := client.Enrol(ctx, cfg)
+	already := errors.Is(err, client.ErrAlreadyEnrolled)
+	if err != nil && !already {
+		return Enrolled{Pending: errors.Is(err, client.ErrPending)}, err
+	}
+	s.mu.Lock()
+	s.identity = id
+	s.mu.Unlock()
+	out := Enrolled{Mesh: id.Mesh, Node: id.Name, NodeID: id.NodeID, Already: already}
+	if s.served {
+		s.hold()
+		wait, cancel := context.WithTimeout(ctx, firstDeclaration)
+		defer cancel()
+		out.Declared = s.await(wait, func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.last != nil && s.last.Mesh == id.Mesh
+		})
+	}
+	return out, nil
+}
+
+// hold begins to hold the link, unless it does already.
+func (s *Service) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link != nil || s.identity == nil || s.identity.Stage != client.StageActive {
+		return
+	}
+	l := client.New(client.Config{
+		Path: s.Layout.HostIdentity(), Handler: linkHandler{s}, Outbox: outbox{s},
+		Inventory: s.inventory, Clock: s.Clock, Log: s.Log,
+	})
+	s.link = l
+	s.running.Go(func() {
+		if err := l.Run(s.ctx); err != nil && s.ctx.Err() == nil {
+			s.Log.Error("link", "cause", err)
+		}
+	})
+}
+
+func (s *Service) profile(ctx context.Context) profile.Profile {
+	p := profile.Collect(ctx, s.Layout)
+	p.Schema = declaration.Schema
+	return p
+}
+
+func (s *Service) inventory() profile.Inventory {
+	inv := profile.Inventory{Version: version.Running(), Addresses: profile.Addresses()}
+	records, err := s.store.Records()
+	if err != nil {
+		s.Log.Error("inventory", "cause", err)
+	}
+	for _, r := range records {
+		inv.Owned = append(inv.Owned, r.Key)
+	}
+	return inv
+}
+
+// linkHandler is what the link does to the host.
+type linkHandler struct{ s *Service }
+
+// Declaration takes what the mesh declares, durably; the loop applies it.
+func (h linkHandler) Declaration(ctx context.Context, m link.DeclarationMessage) error {
+	fresh, err := h.s.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Document: m.Document}, nil)
+	if err != nil {
+		return err
+	}
+	if fresh {
+		h.s.loop.Trigger(ctx, loop.TriggerDeclaration)
+	}
+	return nil
+}
+
+// LinkUp reconciles: the machine may have changed while nobody told.
+func (h linkHandler) LinkUp() {
+	h.s.Log.Info("link is up")
+	h.s.changed()
+	h.s.loop.Trigger(h.s.ctx, loop.TriggerReconnect)
+}
+
+// LinkDown says so; the host goes on holding what it was last told.
+func (h linkHandler) LinkDown(err error) {
+	h.s.Log.Warn("link is down", "cause", err)
+	h.s.changed()
+}
+
+// Revoked says so; the machine keeps what it has.
+func (h linkHandler) Revoked(sentence string) {
+	h.s.Log.Error("this node was revoked", "cause", sentence)
+	h.s.changed()
+}
+
+// outbox is the reports the control plane has not seen.
+type outbox struct{ s *Service }
+
+func (o outbox) Pending() ([]link.Report, error) { return o.s.store.Unsent() }
+func (o outbox) Sent(id string) error            { return o.s.store.MarkSent(id) }
+func (o outbox) Notify() <-chan struct{}         { return o.s.outbox }

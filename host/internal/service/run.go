@@ -1,0 +1,90 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/nox-mesh/nox-mesh/host/internal/loop"
+	"github.com/nox-mesh/nox-mesh/host/internal/store"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/socket"
+	"github.com/nox-mesh/nox-mesh/internal/version"
+)
+
+// beat is how the loop shows that it lives.
+type beat struct {
+	every time.Duration
+	alive func()
+}
+
+// Run is the service: until ctx ends (SIGTERM) it reconciles, holds the link
+// and answers on the socket. It tells systemd when it is ready (the store is
+// open, the socket answers; recovery is part of the first pass) and feeds its
+// watchdog from the loop.
+func Run(ctx context.Context, cfg Config) error {
+	s, err := Open(ctx, cfg)
+	if errors.Is(err, store.ErrLocked) {
+		return fault.Failedf("cannot start: %w %q", err, cfg.Layout.HostStore()).Hint("one host runs on a machine; ask it with mesh-host status")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot start: %w", err)
+	}
+	defer s.Close()
+	s.served = true
+	// The directory is the host's alone; the socket in it answers root only.
+	if err := durable.MkdirAll(filepath.Dir(cfg.Layout.HostSocket()), 0o755); err != nil {
+		return fmt.Errorf("cannot start: %w", err)
+	}
+	listener, err := socket.Listen(cfg.Layout.HostSocket(), socket.OwnerOnly)
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.serve(ctx, listener) }()
+
+	b := beat{alive: func() { _, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) }}
+	if every, err := daemon.SdWatchdogEnabled(false); err == nil && every > 0 {
+		b.every = every / 3
+	}
+	s.start(b)
+	s.hold()
+	s.loop.Trigger(ctx, loop.TriggerStart)
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
+	s.Log.Info("mesh-host runs", "version", version.Running(), "socket", cfg.Layout.HostSocket())
+
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-hup:
+			s.reload()
+		case err := <-served:
+			return err
+		}
+	}
+}
+
+// reload reads the configuration again. One that cannot be read changes
+// nothing.
+func (s *Service) reload() {
+	settings, err := ReadSettings(s.Layout.HostConfig())
+	if err != nil {
+		s.Log.Error("configuration is not read again", "cause", err)
+		return
+	}
+	s.mu.Lock()
+	s.settings = settings
+	s.mu.Unlock()
+	s.loop.SetInterval(settings.ReconcileInterval)
+	s.Log.Info("configuration is read again", "reconcile_interval", settings.ReconcileInterval)
+}

@@ -1,0 +1,213 @@
+// Package service is the host at work: the store, the engine, the loop and the
+// link put together, and the verbs a person asks.
+//
+// The same Service stands behind two doors. `mesh-host run` opens it for
+// years: it holds the store's lock, reconciles on the loop's triggers, holds
+// the link when the machine is a node, and answers on the host's socket. A
+// command that finds nobody at the socket opens it for the time of one verb.
+// Connect picks the door; a caller does not see which it was.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/nox-mesh/nox-mesh/bundle/content"
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/apply"
+	"github.com/nox-mesh/nox-mesh/host/internal/loop"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource/file"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource/process"
+	"github.com/nox-mesh/nox-mesh/host/internal/store"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/host/link/client"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/internal/version"
+)
+
+// Config is what a Service is made of.
+type Config struct {
+	Layout layout.Layout
+	Clock  clock.Clock
+	Log    *slog.Logger
+}
+
+// Service is the host at work.
+type Service struct {
+	Config
+	store   *store.Store
+	content *content.Store
+	engine  *apply.Engine
+	loop    *loop.Loop
+
+	stop    context.CancelFunc
+	ctx     context.Context // ends with Close
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	settings Settings
+	identity *client.Identity
+	link     *client.Client
+	last     *link.Report
+	// news is closed and made anew whenever something changed that somebody
+	// may wait for: a pass ended, the link went up or down.
+	news   chan struct{}
+	outbox chan struct{}
+	served bool
+}
+
+// Open opens the store and everything around it. The error is store.ErrLocked
+// when another host does so already.
+func Open(ctx context.Context, cfg Config) (*Service, error) {
+	settings, err := ReadSettings(cfg.Layout.HostConfig())
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.MkdirAll(cfg.Layout.HostState(), 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the host's state directory: %w", err)
+	}
+	st, err := store.Open(cfg.Layout.HostStore(), cfg.Clock, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{Config: cfg, store: st, settings: settings, news: make(chan struct{}), outbox: make(chan struct{}, 1)}
+	if err := s.assemble(); err != nil {
+		st.Close()
+		return nil, err
+	}
+	s.ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+func (s *Service) assemble() (err error) {
+	if s.content, err = content.Open(s.Layout.Content()); err != nil {
+		return err
+	}
+	if s.identity, err = client.LoadIdentity(s.Layout.HostIdentity()); err != nil {
+		return err
+	}
+	s.engine = &apply.Engine{
+		Store: s.store, Content: s, Layout: s.Layout, Clock: s.Clock, Log: s.Log, Mesh: s.mesh, Version: version.Running(),
+		// The kinds of resources: this map is the only list of them.
+		Kinds: map[declaration.Type]resource.Kind{
+			declaration.TypeFile:    file.New(file.Config{Layout: s.Layout, Content: s.content}),
+			declaration.TypeProcess: process.New(process.Config{Layout: s.Layout}),
+		},
+	}
+	s.loop = loop.New(s.settings.ReconcileInterval, s.pass)
+	reports, err := s.store.Reports()
+	if len(reports) > 0 {
+		s.last = &reports[0]
+	}
+	return err
+}
+
+// start runs the loop until Close.
+func (s *Service) start(beat beat) {
+	s.running.Go(func() { s.loop.Run(s.ctx, beat.every, beat.alive) })
+}
+
+// Close ends the pass in hand, the link and the loop, and closes the store.
+func (s *Service) Close() error {
+	s.stop()
+	s.running.Wait()
+	return s.store.Close()
+}
+
+// mesh is the mesh this machine is a node of, or "".
+func (s *Service) mesh() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.identity == nil || s.identity.Stage != client.StageActive {
+		return ""
+	}
+	return s.identity.Mesh
+}
+
+// changed wakes whoever waits for something to have changed.
+func (s *Service) changed() {
+	s.mu.Lock()
+	close(s.news)
+	s.news = make(chan struct{})
+	s.mu.Unlock()
+}
+
+// await waits until ok says so, asking again after each change.
+func (s *Service) await(ctx context.Context, ok func() bool) bool {
+	for {
+		s.mu.Lock()
+		news := s.news
+		s.mu.Unlock()
+		if ok() {
+			return true
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// pass is what the loop runs.
+func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
+	report, err := s.engine.Reconcile(ctx, trigger)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			s.Log.Error("pass", "trigger", trigger, "cause", err)
+		}
+		return loop.Result{Err: err}
+	}
+	if report != nil {
+		s.mu.Lock()
+		isNews := newsIn(s.last, *report)
+		s.last = report
+		s.mu.Unlock()
+		if isNews {
+			if err := s.store.AddReport(*report, report.Mesh != ""); err != nil {
+				return loop.Result{Report: report, Err: err}
+			}
+			select {
+			case s.outbox <- struct{}{}:
+			default:
+			}
+		}
+	}
+	s.changed()
+	return loop.Result{Report: report}
+}
+
+// newsIn reports whether a report says anything the one before it did not: a
+// pass that found everything as it was leaves no trace.
+func newsIn(before *link.Report, now link.Report) bool {
+	if before == nil || before.Declaration != now.Declaration || before.Mesh != now.Mesh || before.Epoch != now.Epoch ||
+		before.Version != now.Version {
+		return true
+	}
+	said := map[string]link.ResourceReport{}
+	for _, r := range before.Resources {
+		if !r.Outcome.Good() {
+			said[r.Key] = link.ResourceReport{Key: r.Key, ID: r.ID, Outcome: r.Outcome, Error: r.Error}
+		}
+	}
+	bad := 0
+	for _, r := range now.Resources {
+		switch {
+		case r.Outcome == declaration.Unchanged:
+		case r.Outcome.Good():
+			return true
+		default:
+			bad++
+			if said[r.Key] != (link.ResourceReport{Key: r.Key, ID: r.ID, Outcome: r.Outcome, Error: r.Error}) {
+				return true
+			}
+		}
+	}
+	return bad != len(said)
+}

@@ -1,0 +1,122 @@
+package service
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/internal/version"
+)
+
+// Override is what a person told a command to trust.
+type Override struct {
+	// Dir is trusted instead of the machine's trust (--trust).
+	Dir string `json:"dir,omitempty"`
+	// Key is a key file trusted for this call (--key).
+	Key string `json:"key,omitempty"`
+}
+
+// Policy is what the machine trusts: the release root in force (root, nil when
+// the store has never seen one), the chain the software brought, which may move
+// it, and what the administrator added.
+func Policy(l layout.Layout, root []byte, o Override) (*trust.Policy, error) {
+	var parts []*trust.Policy
+	add := func(p *trust.Policy, err error) error {
+		if err == nil {
+			parts = append(parts, p)
+		}
+		return err
+	}
+	if o.Dir != "" {
+		if err := add(trust.LoadDir(o.Dir)); err != nil {
+			return nil, err
+		}
+	} else {
+		if len(root) > 0 {
+			if err := add(trust.FromRoot(root)); err != nil {
+				return nil, err
+			}
+		}
+		for _, dir := range []string{l.ShippedTrust(layout.FloorPrefix), l.ShippedTrust("/usr"), l.AdminTrust()} {
+			err := add(trust.LoadDir(dir))
+			if err != nil && !errors.Is(err, trust.ErrEmpty) && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
+	if o.Key != "" {
+		if err := add(trust.LoadKey(o.Key)); err != nil {
+			return nil, err
+		}
+	}
+	if len(parts) == 0 {
+		return nil, fault.Refusedf("cannot verify anything: this machine trusts no release root and no key").
+			Hint("install the host from a release, or name what to trust with --trust DIR")
+	}
+	return trust.Merge(parts...)
+}
+
+// Admit decides on a bundle whose signature was verified, before anything of
+// it is written: is it for this machine, and not older than what was applied?
+func Admit(info *bundle.Info, counter uint64, allowRollback bool) error {
+	if want := bundle.Architecture(runtime.GOARCH); info.Architecture != want {
+		return fault.Refusedf("wrong architecture: bundle %q is for %s, this machine is %s", info.Name, info.Architecture, want).
+			Hint("fetch the bundle for %s", want)
+	}
+	if info.Counter < counter && !allowRollback {
+		return fault.Refusedf("older than what was applied: bundle %q has counter %d, %d was applied", info.Name, info.Counter, counter).
+			Hint("fetch a newer one, or say --allow-rollback")
+	}
+	if older(version.Running(), info.MinimumHost) {
+		return fault.Refusedf("bundle %q needs mesh-host %s or newer, this is %s", info.Name, info.MinimumHost, version.Running()).
+			Hint("install a newer mesh-host first")
+	}
+	return nil
+}
+
+// older compares dotted numbers; what follows a dash (a pre-release) is not
+// looked at, and a version that is not numbers is not older than any.
+func older(have, want string) bool {
+	parse := func(s string) (out [3]int, ok bool) {
+		s, _, _ = strings.Cut(s, "-")
+		for i, f := range strings.SplitN(s, ".", 3) {
+			n, err := strconv.Atoi(f)
+			if err != nil {
+				return out, false
+			}
+			out[i] = n
+		}
+		return out, s != ""
+	}
+	h, ok := parse(have)
+	w, ok2 := parse(want)
+	if !ok || !ok2 {
+		return false
+	}
+	for i := range h {
+		if c := cmp.Compare(h[i], w[i]); c != 0 {
+			return c < 0
+		}
+	}
+	return false
+}
+
+// oneDeclaration returns the declaration a bundle carries: a host applies one.
+func oneDeclaration(info *bundle.Info) ([]byte, error) {
+	if n := len(info.Declarations); n != 1 {
+		return nil, fault.Refusedf("bundle %q carries %d declarations; a machine takes one", info.Name, n)
+	}
+	doc, err := info.Declaration(info.Declarations[0].Digest)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the declaration of bundle %q: %w", info.Name, err)
+	}
+	return doc, nil
+}

@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/apply"
+	"github.com/nox-mesh/nox-mesh/host/internal/store"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/host/link/client"
+)
+
+// Host is every verb that needs the store. A Service does them itself; a
+// remote one asks the Service that holds the store's lock, over its socket.
+type Host interface {
+	Status(ctx context.Context) (Status, error)
+	Owned(ctx context.Context) ([]Owned, error)
+	// History returns the reports, the newest first.
+	History(ctx context.Context) ([]link.Report, error)
+	// Trust returns what the store knows of releases.
+	Trust(ctx context.Context) (Trust, error)
+	// Plan says what applying the document would do.
+	Plan(ctx context.Context, document []byte) ([]apply.Step, error)
+	// Apply applies a document a person gave.
+	Apply(ctx context.Context, document []byte) (link.Report, error)
+	// Bundle applies the bundle whose content is in the content store.
+	Bundle(ctx context.Context, r BundleRequest) (link.Report, error)
+	// Enrol enrols with the text of a token.
+	Enrol(ctx context.Context, token string) (Enrolled, error)
+	// Pass reconciles now.
+	Pass(ctx context.Context) (link.Report, error)
+}
+
+// State is the state of a machine that has a host.
+type State string
+
+// The states. (A machine without a host is unmanaged, and has nobody to ask.)
+const (
+	StateHosted       State = "hosted"
+	StateEnrolled     State = "enrolled"
+	StateDisconnected State = "disconnected"
+)
+
+// Status is what a person asks first.
+type Status struct {
+	State State `json:"state"`
+	// Running: a service answers; else the command looked by itself.
+	Running bool   `json:"running"`
+	Version string `json:"version"`
+	Mesh    string `json:"mesh,omitempty"`
+	Node    string `json:"node,omitempty"`
+	NodeID  string `json:"node_id,omitempty"`
+	// Declaration is the one in force.
+	Declaration *store.Wanted `json:"declaration,omitempty"`
+	// Owned counts the owned resources.
+	Owned int `json:"owned"`
+	// Last is the newest pass the store or this service knows.
+	Last *link.Report `json:"last,omitempty"`
+	// Failing are the resources that are not as declared, from Last.
+	Failing []link.ResourceReport `json:"failing,omitempty"`
+	Link    *client.State         `json:"link,omitempty"`
+	// Busy is what is being worked on now.
+	Busy *apply.Busy `json:"busy,omitempty"`
+	// Warnings are what a person should act on.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Owned is one owned resource.
+type Owned struct {
+	Key  string           `json:"key"`
+	ID   string           `json:"id"`
+	Type declaration.Type `json:"type"`
+	// Mesh is the mesh that declares it, or "" for a local declaration.
+	Mesh       string    `json:"mesh,omitempty"`
+	Epoch      uint64    `json:"epoch,omitempty"`
+	Generation uint64    `json:"generation"`
+	Adopted    bool      `json:"adopted,omitempty"`
+	Since      time.Time `json:"since"`
+	// There says whether the machine has it as applied: "as applied",
+	// "drifted", or "unknown" when it could not be looked at.
+	There string `json:"there"`
+	// Differences say how it drifted.
+	Differences []string `json:"differences,omitempty"`
+}
+
+// Trust is what the store knows of releases.
+type Trust struct {
+	// Root is the release root in force, as it was signed, if the store ever
+	// saw one.
+	Root []byte `json:"root,omitempty"`
+	// Counters are the highest counters accepted, by bundle name.
+	Counters map[string]uint64 `json:"counters"`
+}
+
+// BundleRequest names a bundle in the content store.
+type BundleRequest struct {
+	Digest digest.Digest `json:"digest"`
+	// Override is what the command was told to trust instead.
+	Override Override `json:"override"`
+	// AllowRollback lets a lower counter pass.
+	AllowRollback bool `json:"allow_rollback,omitempty"`
+}
+
+// Enrolled says what became of an enrolment.
+type Enrolled struct {
+	Mesh   string `json:"mesh"`
+	Node   string `json:"node"`
+	NodeID string `json:"node_id"`
+	// Already: the machine was a node of this mesh; the token was not used.
+	Already bool `json:"already,omitempty"`
+	// Pending: a person has to admit the machine; asking goes on.
+	Pending bool `json:"pending,omitempty"`
+	// Declared: the declaration of the mesh is in force and was applied once.
+	Declared bool `json:"declared"`
+}

@@ -1,0 +1,213 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
+)
+
+var noon = clock.At(time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC))
+
+func begin(t *testing.T) (*Store, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.db")
+	return reopen(t, path), path
+}
+
+func reopen(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := Open(path, noon, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestIntentThenRecord(t *testing.T) {
+	s, path := begin(t)
+	i := Intent{Key: "file:/a", ID: "a", Type: "file", Spec: json.RawMessage(`{"type":"file"}`), Restarts: []string{"process:p"}}
+	if err := s.Begin(i); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+
+	s = reopen(t, path)
+	open, err := s.Intents()
+	if err != nil || len(open) != 1 || open[0].Key != "file:/a" {
+		t.Fatalf("intents after a crash: %+v, %v", open, err)
+	}
+	if r, _ := s.Restarts(); !r["process:p"] {
+		t.Errorf("the restart is forgotten: %v", r)
+	}
+	if err := s.Commit(resource.Record{Key: "file:/a", ID: "a", Type: "file"}); err != nil {
+		t.Fatal(err)
+	}
+	if open, _ := s.Intents(); len(open) != 0 {
+		t.Errorf("the intent is still open: %+v", open)
+	}
+	if r, _ := s.Restarts(); !r["process:p"] {
+		t.Errorf("committing the file ended the process's restart")
+	}
+	if err := s.Commit(resource.Record{Key: "process:p", Type: "process"}); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := s.Restarts(); len(r) != 0 {
+		t.Errorf("restarts left: %v", r)
+	}
+	recs, err := s.Records()
+	if err != nil || len(recs) != 2 || recs[0].Key != "file:/a" || recs[0].Sequence != 1 || recs[1].Sequence != 2 {
+		t.Errorf("records: %+v, %v", recs, err)
+	}
+	if err := s.Commit(recs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := s.Records(); again[0].Sequence != 1 {
+		t.Errorf("an old record got sequence %d", again[0].Sequence)
+	}
+}
+
+func TestSecondOpenSaysItIsLocked(t *testing.T) {
+	_, path := begin(t)
+	if _, err := Open(path, noon, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrLocked) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOpeningAStoreInOrderWritesNothing(t *testing.T) {
+	s, path := begin(t)
+	s.Close()
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, path)
+	if s.Writes() != 0 {
+		t.Errorf("%d pages written", s.Writes())
+	}
+	after, _ := os.ReadFile(path)
+	if !bytes.Equal(before, after) {
+		t.Error("the file changed")
+	}
+}
+
+func TestDamagedStoreIsSetAsideAloud(t *testing.T) {
+	for name, spoil := range map[string]func([]byte) []byte{
+		"not a store":    func([]byte) []byte { return bytes.Repeat([]byte("no store "), 4000) },
+		"cut":            func(b []byte) []byte { return b[:5000] },
+		"zeroed":         func(b []byte) []byte { return make([]byte, len(b)) },
+		"pages scrubbed": func(b []byte) []byte { return append(b[:8192:8192], bytes.Repeat([]byte{0xff}, len(b)-8192)...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, path := begin(t)
+			for i := range 200 {
+				if err := s.Commit(resource.Record{Key: fmt.Sprintf("file:/%d", i), Spec: json.RawMessage(`"` + strings.Repeat("x", 300) + `"`)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.Close()
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := spoil(b)
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			s, err = Open(path, noon, slog.New(slog.NewTextHandler(&log, nil)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if s.Damaged != path+".damaged-20300102T120000Z" {
+				t.Errorf("set aside as %q", s.Damaged)
+			}
+			if kept, _ := os.ReadFile(s.Damaged); !bytes.Equal(kept, bad) {
+				t.Error("what was set aside is not what was there")
+			}
+			if !strings.Contains(log.String(), "damaged") {
+				t.Errorf("log: %s", log.String())
+			}
+			if r, err := s.Records(); err != nil || len(r) != 0 {
+				t.Errorf("begins with %d records, %v", len(r), err)
+			}
+		})
+	}
+}
+
+func TestEmptyFileIsANewStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := reopen(t, path); s.Damaged != "" {
+		t.Errorf("set aside as %q", s.Damaged)
+	}
+}
+
+func TestStoreOfANewerHostIsLeftAlone(t *testing.T) {
+	s, path := begin(t)
+	if err := s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyFormat, number(99)) }); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, err := Open(path, noon, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrNewer) {
+		t.Errorf("%v", err)
+	}
+	if es, _ := os.ReadDir(filepath.Dir(path)); len(es) != 1 {
+		t.Errorf("the folder holds %v", es)
+	}
+}
+
+func TestTheLastHundredReportsAreKept(t *testing.T) {
+	s, _ := begin(t)
+	for i := range 130 {
+		if err := s.AddReport(link.Report{ID: fmt.Sprint(i)}, i%2 == 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := s.Reports()
+	if err != nil || len(all) != 100 || all[0].ID != "129" || all[99].ID != "30" {
+		t.Fatalf("%d reports, %v", len(all), err)
+	}
+	unsent, err := s.Unsent()
+	if err != nil || len(unsent) != 50 || unsent[0].ID != "30" {
+		t.Fatalf("%d unsent, %v", len(unsent), err)
+	}
+	if err := s.MarkSent("30"); err != nil {
+		t.Fatal(err)
+	}
+	if unsent, _ := s.Unsent(); len(unsent) != 49 || unsent[0].ID != "32" {
+		t.Errorf("after MarkSent: %d, first %s", len(unsent), unsent[0].ID)
+	}
+}
+
+func TestCounterOnlyGrows(t *testing.T) {
+	s, _ := begin(t)
+	for _, n := range []uint64{5, 3} {
+		if err := s.Accept(Wanted{Name: "x", Document: []byte("{}")}, &Counter{Name: "b", Counter: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.CounterOf("b"); n != 5 || err != nil {
+		t.Errorf("counter %d, %v", n, err)
+	}
+	w, err := s.Wanted()
+	if err != nil || w.Name != "x" || string(w.Document) != "{}" {
+		t.Errorf("%+v, %v", w, err)
+	}
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// Source says where a declaration came from.
+type Source string
+
+// The sources. They share one door, and one order.
+const (
+	SourceBundle Source = "bundle"
+	SourceFile   Source = "file"
+	SourceLink   Source = "link"
+)
+
+// Wanted is the declaration in force.
+type Wanted struct {
+	Source Source `json:"source"`
+	// Mesh and Epoch come in the link's message, never in the document.
+	Mesh  string `json:"mesh,omitempty"`
+	Epoch uint64 `json:"epoch,omitempty"`
+	// Generation and Name are the document's.
+	Generation uint64 `json:"generation"`
+	Name       string `json:"name"`
+	// Digest is that of the document, "sha256:…".
+	Digest string    `json:"digest"`
+	At     time.Time `json:"at"`
+	// Bundle is the digest of the bundle it came in, if it did.
+	Bundle string `json:"bundle,omitempty"`
+	// Document is the declaration, as it was written.
+	Document []byte `json:"-"`
+}
+
+var (
+	keyWanted   = []byte("about")
+	keyDocument = []byte("document")
+)
+
+// Wanted returns the declaration in force, or nil.
+func (s *Store) Wanted() (*Wanted, error) {
+	var w *Wanted
+	err := s.view("the declaration", func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketWanted)
+		v := b.Get(keyWanted)
+		if v == nil {
+			return nil
+		}
+		w = &Wanted{Document: append([]byte(nil), b.Get(keyDocument)...)}
+		return json.Unmarshal(v, w)
+	})
+	return w, err
+}
+
+// Accept makes w the declaration in force. With a bundle's name and counter it
+// raises the counter in the same transaction.
+func (s *Store) Accept(w Wanted, counter *Counter) error {
+	return s.update("the declaration", func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketWanted)
+		if err := b.Put(keyDocument, w.Document); err != nil {
+			return err
+		}
+		if counter != nil {
+			if err := raise(tx, *counter); err != nil {
+				return err
+			}
+		}
+		return put(b, keyWanted, w)
+	})
+}
