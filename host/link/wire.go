@@ -33,7 +33,10 @@ const (
 	ProtocolMax = 1
 )
 
-// The paths of the wire.
+// The paths of the wire. Every POST takes one JSON object and is answered by
+// one that begins with Answer: PathEnrol takes an EnrolRequest (EnrolAnswer),
+// PathAck an AckRequest, PathReports one Report, PathInventory an Inventory
+// (all three: Answer).
 const (
 	PathHello     = "/v1/enrol/hello"
 	PathEnrol     = "/v1/enrol"

@@ -1,0 +1,153 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+)
+
+// tree makes a machine's files under a root; a name that ends in a slash is a
+// directory.
+func tree(t *testing.T, files map[string]string) layout.Layout {
+	t.Helper()
+	l := layout.Layout{Root: t.TempDir()}
+	for name, content := range files {
+		path := l.Path(name)
+		dir := filepath.Dir(path)
+		if strings.HasSuffix(name, "/") {
+			dir = path
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "/") {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+const id32 = "0123456789abcdef0123456789abcdef"
+
+func TestProfileIsReadFromTheMachinesFiles(t *testing.T) {
+	arch := tree(t, map[string]string{
+		"/etc/os-release": "NAME=\"Arch Linux\"\nID=arch\n", "/etc/hostname": "web-1\n", "/etc/machine-id": id32 + "\n",
+		"/usr/bin/pacman": "", "/run/systemd/system/": "", "/usr/bin/podman": "",
+	})
+	p := Collect(t.Context(), arch)
+	want := Profile{
+		Architecture: runtime.GOARCH, Kernel: p.Kernel, Distribution: "arch", Init: "systemd", PackageManager: "pacman",
+		Runtime: "podman", Hostname: "web-1", MachineID: id32, MemoryBytes: p.MemoryBytes, CPUs: p.CPUs, Schema: 1,
+	}
+	if p != want {
+		t.Errorf("got %+v\nwant %+v", p, want)
+	}
+	if p.Kernel == "" || p.MemoryBytes < 1<<20 || p.CPUs < 1 {
+		t.Errorf("this machine has kernel %q, %d bytes, %d processors", p.Kernel, p.MemoryBytes, p.CPUs)
+	}
+	// Debian with pacman as a mere tool.
+	debian := tree(t, map[string]string{
+		"/usr/lib/os-release": "# comment\nID='debian'\nVERSION_ID=\"12\"\n", "/usr/bin/pacman": "", "/var/lib/pacman/local/": "",
+		"/usr/bin/apt-get": "", "/usr/bin/dpkg": "", "/usr/bin/dockerd": "",
+	})
+	p = Collect(t.Context(), debian)
+	if p.Distribution != "debian" || p.DistributionVersion != "12" || p.PackageManager != "apt" || p.Init != "none" || p.Runtime != "docker" {
+		t.Errorf("got %+v", p)
+	}
+	derived := tree(t, map[string]string{"/etc/os-release": "ID=manjaro\nID_LIKE=\"something arch\"\n", "/usr/bin/pacman": ""})
+	if p := Collect(t.Context(), derived); p.PackageManager != "pacman" {
+		t.Errorf("got %+v", p)
+	}
+	unknown := tree(t, map[string]string{"/usr/bin/pacman": "", "/var/lib/pacman/local/": ""})
+	if p := Collect(t.Context(), unknown); p.PackageManager != "pacman" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestFactThatCannotBeTrueIsLeftEmpty(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"nothing":       {},
+		"too large":     {"/etc/os-release": "ID=arch\n" + strings.Repeat("#\n", maxFact), "/etc/machine-id": strings.Repeat("a", maxFact+1)},
+		"control bytes": {"/etc/os-release": "ID=\"a\x1b[2J\"\n", "/etc/hostname": "a\x00b", "/etc/machine-id": "uninitialized\n"},
+		"zero id":       {"/etc/machine-id": strings.Repeat("0", 32)},
+		"directories":   {"/etc/os-release/": "", "/etc/machine-id/": "", "/etc/hostname/": ""},
+		"two lines":     {"/etc/hostname": "a\nb\n"},
+	} {
+		p := Collect(t.Context(), tree(t, files))
+		if p.Distribution != "" || p.Hostname != "" || p.MachineID != "" || p.PackageManager != "" || p.Init != "none" {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+func TestCollectDoesNotWaitForAFifo(t *testing.T) {
+	l := tree(t, map[string]string{"/etc/": ""})
+	for _, f := range []string{"/etc/os-release", "/etc/machine-id", "/etc/hostname"} {
+		if err := syscall.Mkfifo(l.Path(f), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := Collect(t.Context(), l); p.Distribution != "" || p.MachineID != "" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestCollectAfterTheEndReadsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l := tree(t, map[string]string{"/etc/os-release": "ID=arch\n", "/usr/bin/podman": ""})
+	if p := Collect(ctx, l); p.Distribution != "" || p.Runtime != "" || p.Architecture == "" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestMemoryIsReadInKiB(t *testing.T) {
+	for s, want := range map[string]int64{
+		"MemTotal:       16384 kB\nMemFree: 1 kB\n": 16 << 20, "MemTotal: x kB\n": 0, "MemTotal: -1 kB\n": 0,
+		"MemTotal: 99999999999999999 kB\n": 0, "MemTotal: 1 MB\n": 0, "": 0,
+	} {
+		if got := memory([]byte(s)); got != want {
+			t.Errorf("%q: %d, want %d", s, got, want)
+		}
+	}
+}
+
+func TestAddressesAreGlobalSortedAndFew(t *testing.T) {
+	got := Addresses()
+	if len(got) > maxAddresses {
+		t.Error(len(got))
+	}
+	var parsed []netip.Addr
+	for _, s := range got {
+		a, err := netip.ParseAddr(s)
+		if err != nil || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() {
+			t.Errorf("%q: %v", s, err)
+		}
+		parsed = append(parsed, a)
+	}
+	if !slices.IsSortedFunc(parsed, netip.Addr.Compare) || len(slices.Compact(parsed)) != len(got) {
+		t.Error(fmt.Sprint(got))
+	}
+}
+
+func FuzzOSRelease(f *testing.F) {
+	f.Add([]byte("ID=arch\nVERSION_ID=\"12\"\n"))
+	f.Add([]byte("ID=\"\n='\nID_LIKE=\"\"\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if id := osRelease(b)["ID"]; len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+			t.Fatalf("%q", id)
+		}
+	})
+}
