@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ type machine struct {
 	log   []string
 	fail  map[string]error // of Apply, by name
 	lies  map[string]bool  // Apply returns nil and does nothing
-	crash string           // Apply of this name does its work and then panics
+	crash string           // Apply of this name does its work and is then killed
 }
 
 func (m *machine) Check(_ context.Context, w resource.Want, prior *resource.Record) (resource.State, error) {
@@ -56,7 +58,7 @@ func (m *machine) Apply(_ context.Context, w resource.Want, _ *resource.Record, 
 		m.runs[n] = string(w.Spec)
 	}
 	if m.crash == n {
-		panic("killed")
+		runtime.Goexit() // as a SIGKILL: nothing more of the pass happens
 	}
 	return nil
 }
@@ -147,6 +149,13 @@ func (l *lab) pass() string {
 		out = append(out, line)
 	}
 	return strings.Join(out, "\n")
+}
+
+// killed runs a pass that does not come to its end.
+func (l *lab) killed() {
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = l.engine.Reconcile(l.t.Context(), "killed") })
+	wg.Wait()
 }
 
 func (l *lab) applied(resources ...string) string {
@@ -283,10 +292,7 @@ func TestARestartIsNotForgottenWhenTheHostIsKilledBeforeIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.machine.crash = "p"
-	func() {
-		defer func() { _ = recover() }()
-		l.pass()
-	}()
+	l.killed()
 	l.machine.crash = ""
 	l.restart()
 	l.want(l.pass(), "unchanged file:/etc/a", "applied process:p")
@@ -301,10 +307,7 @@ func TestKilledBetweenDoingAndRecordingThenUndeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.machine.crash = "p"
-	func() {
-		defer func() { _ = recover() }()
-		l.pass()
-	}()
+	l.killed()
 	l.restart()
 	l.want(l.applied(aFile("a", "/etc/a", "1")), "removed process:p", "applied file:/etc/a")
 	if len(l.machine.runs) != 0 {
@@ -404,6 +407,13 @@ func TestContentThatCannotBeHadFailsItsResourceBeforeAnythingIsTouched(t *testin
 	if open, _ := l.engine.Store.Intents(); len(open) != 0 {
 		t.Errorf("an intent for what was never begun: %+v", open)
 	}
+}
+
+func TestAPanicFailsItsResourceAlone(t *testing.T) {
+	l := newLab(t)
+	l.machine.runs = nil // a write to it panics
+	got := l.applied(aProcess("p", ""), aFile("b", "/etc/b", "1"))
+	l.want(got, "failed process:p (internal error: assignment to entry in nil map)", "applied file:/etc/b")
 }
 
 func TestPlanSaysWhatApplyWouldDo(t *testing.T) {

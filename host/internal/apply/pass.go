@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -133,6 +134,7 @@ func (p *pass) removeUndeclared(ctx context.Context) {
 func (p *pass) remove(ctx context.Context, r *resource.Record) {
 	ctx, done := p.engine.on(ctx, r.Key)
 	defer done()
+	defer p.caught(r.Key, r.ID)
 	outcome, note, err := declaration.Released, "the host itself stays", error(nil)
 	if !isHostBinary(r.Key) {
 		kind, ok := p.engine.Kinds[r.Type]
@@ -153,6 +155,15 @@ func (p *pass) remove(ctx context.Context, r *resource.Record) {
 	p.tell(r.Key, r.ID, outcome, note, nil)
 }
 
+// caught makes a panic of a kind the failure of its resource: one bad resource
+// must not take the whole host down at each pass.
+func (p *pass) caught(key, id string) {
+	if r := recover(); r != nil {
+		p.engine.Log.Error("internal error", "resource", key, "panic", r, "stack", string(debug.Stack()))
+		p.tell(key, id, declaration.Failed, "", fmt.Errorf("internal error: %v", r))
+	}
+}
+
 // isHostBinary: leaving the host's own binary out of a declaration never
 // removes it, and puts no older one back.
 func isHostBinary(key string) bool {
@@ -164,6 +175,7 @@ func isHostBinary(key string) bool {
 func (p *pass) apply(ctx context.Context, r *declaration.Resource) {
 	ctx, done := p.engine.on(ctx, r.Key())
 	defer done()
+	defer p.caught(r.Key(), r.ID)
 	for _, id := range r.After {
 		if o, ok := p.blocked[id]; ok {
 			p.tell(r.Key(), r.ID, declaration.Skipped, fmt.Sprintf("waits for %q, which is %s", id, o), nil)
@@ -228,9 +240,9 @@ func (p *pass) bring(ctx context.Context, r *declaration.Resource) (declaration.
 		return declaration.Failed, now.Note, errors.New(now.Failing)
 	}
 	if drift {
-		return declaration.Repaired, joinNotes("drifted: "+strings.Join(st.Differences, ", "), now.Note), nil
+		return declaration.Repaired, join("drifted: "+strings.Join(st.Differences, ", "), st.Note, now.Note), nil
 	}
-	return declaration.Applied, now.Note, nil
+	return declaration.Applied, join(st.Note, now.Note), nil
 }
 
 // keep is for a resource that is as declared: it is adopted, or stays ours,
@@ -316,9 +328,7 @@ func (p *pass) tell(key, id string, o declaration.Outcome, note string, err erro
 	}
 }
 
-func joinNotes(a, b string) string {
-	if b == "" {
-		return a
-	}
-	return a + "; " + b
+// join puts together what there is to say.
+func join(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }

@@ -70,10 +70,15 @@ type State struct {
 	Differences []string
 	// Found describes what is there so that Remove can give it back: the kind's
 	// own JSON, kept in the intent before Apply and in the record after. It is
-	// nil when nothing is there.
+	// nil when there is nothing to give back and nothing to take away again.
 	Found json.RawMessage
 	// Note is something a person should know though all is as wanted.
 	Note string
+	// Failing says what is wrong with a thing that is as wanted and yet does not
+	// do what it is for ("exited with 1, 3 failures in a row, backing off").
+	// Same stays true, because Apply could not help and would only start its
+	// back-off anew; the outcome is failed, with this as the error.
+	Failing string
 }
 
 // Record is what the store remembers of one owned resource.

@@ -14,9 +14,15 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/version"
 )
 
-// firstDeclaration is how long an enrolment waits for the mesh's declaration
-// to be applied once, before it says that it is still coming.
-const firstDeclaration = 20 * time.Second
+const (
+	// answerTime is how long an enrolment may take before the caller is told
+	// how it stands. A machine that has to be admitted by a person goes on
+	// asking after that.
+	answerTime = 15 * time.Second
+	// firstDeclaration is how long an enrolment waits for the mesh's declaration
+	// to be applied once, before it says that it is still coming.
+	firstDeclaration = 20 * time.Second
+)
 
 // Enrol implements Host.
 func (s *Service) Enrol(ctx context.Context, text string) (Enrolled, error) {
@@ -24,26 +30,25 @@ func (s *Service) Enrol(ctx context.Context, text string) (Enrolled, error) {
 	if err != nil {
 		return Enrolled{}, err
 	}
-	wanted, err := s.store.Wanted()
-	if err != nil {
+	s.enrolling.Lock()
+	defer s.enrolling.Unlock()
+	if err := s.letGo(); err != nil {
 		return Enrolled{}, err
 	}
-	cfg := client.EnrolConfig{
-		Token: token, Path: s.Layout.HostIdentity(), Clock: s.Clock, Log: s.Log, Version: version.Running(),
-		Facts: func() (profile.Profile, profile.Inventory) { return s.profile(ctx), s.inventory() },
+	defer s.hold()
+	limit, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	id, err := s.redeem(limit, token)
+	switch {
+	case errors.Is(err, client.ErrPending):
+		s.keepAsking(token)
+		return Enrolled{Mesh: token.Mesh, Pending: true, Asking: s.served}, nil
+	case errors.Is(err, client.ErrAlreadyEnrolled):
+		return Enrolled{Mesh: id.Mesh, Node: id.Name, NodeID: id.NodeID, Already: true}, nil
+	case err != nil:
+		return Enrolled{}, err
 	}
-	if wanted != nil && wanted.Source != store.SourceLink {
-		cfg.Declaration = wanted.Document
-	}
-	id, err := client.Enrol(ctx, cfg)
-	already := errors.Is(err, client.ErrAlreadyEnrolled)
-	if err != nil && !already {
-		return Enrolled{Pending: errors.Is(err, client.ErrPending)}, err
-	}
-	s.mu.Lock()
-	s.identity = id
-	s.mu.Unlock()
-	out := Enrolled{Mesh: id.Mesh, Node: id.Name, NodeID: id.NodeID, Already: already}
+	out := Enrolled{Mesh: id.Mesh, Node: id.Name, NodeID: id.NodeID}
 	if s.served {
 		s.hold()
 		wait, cancel := context.WithTimeout(ctx, firstDeclaration)
@@ -57,11 +62,67 @@ func (s *Service) Enrol(ctx context.Context, text string) (Enrolled, error) {
 	return out, nil
 }
 
-// hold begins to hold the link, unless it does already.
+// redeem walks the enrolment and takes the identity it ends with.
+func (s *Service) redeem(ctx context.Context, token link.Token) (*client.Identity, error) {
+	wanted, err := s.store.Wanted()
+	if err != nil {
+		return nil, err
+	}
+	cfg := client.EnrolConfig{
+		Token: token, Path: s.Layout.HostIdentity(), Clock: s.Clock, Log: s.Log, Version: version.Running(),
+		Facts: func() (profile.Profile, profile.Inventory) { return s.profile(ctx), s.inventory() },
+	}
+	if wanted != nil && wanted.Source != store.SourceLink {
+		cfg.Declaration = wanted.Document
+	}
+	id, err := client.Enrol(ctx, cfg)
+	if id != nil {
+		s.mu.Lock()
+		s.identity = id
+		s.mu.Unlock()
+	}
+	return id, err
+}
+
+// keepAsking goes on with an enrolment that waits for a person, as long as the
+// service lives or until another enrolment begins. The token is in memory only.
+func (s *Service) keepAsking(token link.Token) {
+	if !s.served {
+		return
+	}
+	s.asking.begin(s.ctx, &s.running, func(ctx context.Context) {
+		if _, err := s.redeem(ctx, token); err != nil {
+			if ctx.Err() == nil {
+				s.Log.Error("enrolment", "cause", err)
+			}
+			return
+		}
+		s.hold()
+	})
+}
+
+// letGo ends what an earlier enrolment left going, so that this one alone
+// writes the identity: one that waits for a person, or the link of a node that
+// was revoked. A node that is in order keeps its link.
+func (s *Service) letGo() error {
+	s.asking.end()
+	id, err := client.LoadIdentity(s.Layout.HostIdentity())
+	if err != nil || id == nil || id.Stage == client.StageActive && id.Revoked == "" {
+		return err
+	}
+	s.mu.Lock()
+	s.link = nil
+	s.mu.Unlock()
+	s.holding.end()
+	return nil
+}
+
+// hold begins to hold the link, unless it does already. A candidate identity
+// is held too: the link completes it.
 func (s *Service) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link != nil || s.identity == nil || s.identity.Stage != client.StageActive {
+	if !s.served || s.link != nil || s.identity == nil || s.identity.Stage == client.StageEnrolling {
 		return
 	}
 	l := client.New(client.Config{
@@ -69,8 +130,8 @@ func (s *Service) hold() {
 		Inventory: s.inventory, Clock: s.Clock, Log: s.Log,
 	})
 	s.link = l
-	s.running.Go(func() {
-		if err := l.Run(s.ctx); err != nil && s.ctx.Err() == nil {
+	s.holding.begin(s.ctx, &s.running, func(ctx context.Context) {
+		if err := l.Run(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Error("link", "cause", err)
 		}
 	})
@@ -112,8 +173,22 @@ func (h linkHandler) Declaration(ctx context.Context, m link.DeclarationMessage)
 // LinkUp reconciles: the machine may have changed while nobody told.
 func (h linkHandler) LinkUp() {
 	h.s.Log.Info("link is up")
+	h.s.refreshIdentity()
 	h.s.changed()
 	h.s.loop.Trigger(h.s.ctx, loop.TriggerReconnect)
+}
+
+// refreshIdentity reads what the link made of the identity: a candidate became
+// active.
+func (s *Service) refreshIdentity() {
+	id, err := client.LoadIdentity(s.Layout.HostIdentity())
+	if err != nil || id == nil {
+		s.Log.Error("identity", "cause", err)
+		return
+	}
+	s.mu.Lock()
+	s.identity = id
+	s.mu.Unlock()
 }
 
 // LinkDown says so; the host goes on holding what it was last told.

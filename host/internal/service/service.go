@@ -50,6 +50,11 @@ type Service struct {
 	ctx     context.Context // ends with Close
 	running sync.WaitGroup
 
+	// enrolling is held by the one enrolment there may be at a time; asking and
+	// holding are what goes on after it.
+	enrolling       sync.Mutex
+	asking, holding task
+
 	mu       sync.Mutex
 	settings Settings
 	identity *client.Identity
@@ -92,12 +97,14 @@ func (s *Service) assemble() (err error) {
 	if s.identity, err = client.LoadIdentity(s.Layout.HostIdentity()); err != nil {
 		return err
 	}
+	supervisor, why := process.Choose(s.Layout)
+	s.Log.Debug("processes are kept up", "by", why)
 	s.engine = &apply.Engine{
 		Store: s.store, Content: s, Layout: s.Layout, Clock: s.Clock, Log: s.Log, Mesh: s.mesh, Version: version.Running(),
 		// The kinds of resources: this map is the only list of them.
 		Kinds: map[declaration.Type]resource.Kind{
 			declaration.TypeFile:    file.New(file.Config{Layout: s.Layout, Content: s.content}),
-			declaration.TypeProcess: process.New(process.Config{Layout: s.Layout}),
+			declaration.TypeProcess: process.New(process.Config{Layout: s.Layout, Supervisor: supervisor}),
 		},
 	}
 	s.loop = loop.New(s.settings.ReconcileInterval, s.pass)

@@ -111,8 +111,10 @@ type Enrolled struct {
 	NodeID string `json:"node_id"`
 	// Already: the machine was a node of this mesh; the token was not used.
 	Already bool `json:"already,omitempty"`
-	// Pending: a person has to admit the machine; asking goes on.
+	// Pending: a person has to admit the machine.
 	Pending bool `json:"pending,omitempty"`
+	// Asking: the service goes on asking whether one did.
+	Asking bool `json:"asking,omitempty"`
 	// Declared: the declaration of the mesh is in force and was applied once.
 	Declared bool `json:"declared"`
 }

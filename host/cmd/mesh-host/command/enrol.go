@@ -44,7 +44,7 @@ is not used.`,
 				if err != nil {
 					return fmt.Errorf("cannot enrol: %w", err)
 				}
-				if file != "" && !e.Already {
+				if file != "" && !e.Already && !e.Pending {
 					if err := durable.Remove(file); err != nil {
 						fmt.Fprintf(p.std.Err, "the token file stays: %v\n", err)
 					}
@@ -62,6 +62,10 @@ func (p *program) printEnrolled(e service.Enrolled) error {
 		return nil
 	}
 	switch {
+	case e.Pending && e.Asking:
+		fmt.Fprintf(p.std.Out, "pending: a person has to admit this machine (mesh-controller approve); it becomes a node by itself then\n")
+	case e.Pending:
+		fmt.Fprintf(p.std.Out, "pending: a person has to admit this machine (mesh-controller approve); enrol again with the same token then\n")
 	case e.Already:
 		fmt.Fprintf(p.std.Out, "already enrolled as %s (%s) of mesh %s; the token was not used\n", e.Node, e.NodeID, e.Mesh)
 	case e.Declared:

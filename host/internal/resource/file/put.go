@@ -1,0 +1,141 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+// put makes the place as wished. have is what is there.
+func (k *Kind) put(ctx context.Context, p *place, have thing, w *wish) error {
+	switch w.Kind {
+	case file:
+		return k.putFile(ctx, p, have, w)
+	case symlink:
+		if err := p.unchanged(have); err != nil {
+			return err
+		}
+		return p.dir.Symlink(p.name, w.Target, w.attr())
+	default:
+		if have.Kind == nothing {
+			return p.dir.Mkdir(p.name, w.attr())
+		}
+		return setDirectory(p, w.attr())
+	}
+}
+
+// putFile writes the file anew, also when only its mode or owner is not as
+// wished: changing them in place would reach every other name of the inode, and
+// whoever may write in the directory can make it one of a file that is not his.
+//
+// The order matters. The owner is set when the content is in: nobody but us can
+// write to a file that may become setgid. An ACL is copied first and shut by
+// chmod(2), and the rest of the attributes last: every write and chown takes
+// the capabilities away (capabilities(7)).
+func (k *Kind) putFile(ctx context.Context, p *place, have thing, w *wish) error {
+	src, err := k.source(w)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	kept, err := k.keptAttributes(p, have, w)
+	if err != nil {
+		return err
+	}
+	attr := w.attr()
+	if len(kept) > 0 {
+		attr.UID, attr.GID = durable.Keep, durable.Keep
+	}
+	temp, err := p.dir.Create(p.name, attr)
+	if err != nil {
+		return err
+	}
+	defer temp.Abort()
+	x, err := p.openAttributes(kept)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	if err := x.setACL(); err != nil {
+		return err
+	}
+	got, err := copyHashed(ctx, temp, src, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	if got != w.Digest {
+		return fault.Failedf("its content in the content store is damaged: it has the digest %s, want %s", got, w.Digest).
+			Hint("%s", w.remedy)
+	}
+	if err := x.setRest(w.uid, w.gid); err != nil {
+		return err
+	}
+	if err := p.unchanged(have); err != nil {
+		return err
+	}
+	return temp.Commit()
+}
+
+// source opens the wished content, which is hashed while it is copied.
+func (k *Kind) source(w *wish) (io.ReadCloser, error) {
+	if w.file.Content != nil {
+		return io.NopCloser(strings.NewReader(*w.file.Content)), nil
+	}
+	f, err := k.content.Open(w.file.Source)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Failedf("its content %s is not in the content store", w.file.Source).
+			Hint("%s", w.remedy)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its content %s cannot be read: %w", w.file.Source, err)
+	}
+	return f, nil
+}
+
+// setDirectory sets owner and mode of the directory at the place. In between,
+// what either forbids is forbidden.
+func setDirectory(p *place, attr durable.Attr) error {
+	d, err := openBelow(p.dir, p.name)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(d.FD(), &st); err != nil {
+		return err
+	}
+	if attr.UID != durable.Keep && (st.Uid != uint32(attr.UID) || st.Gid != uint32(attr.GID)) {
+		if err := unix.Fchmod(d.FD(), st.Mode&attr.Mode&0o7777); err != nil {
+			return &fs.PathError{Op: "chmod", Path: p.path, Err: err}
+		}
+		if err := unix.Fchown(d.FD(), attr.UID, attr.GID); err != nil {
+			return &fs.PathError{Op: "chown", Path: p.path, Err: err}
+		}
+	}
+	if err := unix.Fchmod(d.FD(), attr.Mode); err != nil {
+		return &fs.PathError{Op: "chmod", Path: p.path, Err: err}
+	}
+	return d.Sync()
+}
+
+// openBelow opens the directory name in d, and nothing a symlink leads to.
+func openBelow(d *durable.Dir, name string) (*durable.Dir, error) {
+	fd, err := unix.Openat(d.FD(), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return durable.DirOf(fd, filepath.Join(d.Name(), name)), nil
+}
+
+func isExist(err error) bool    { return errors.Is(err, fs.ErrExist) }
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
