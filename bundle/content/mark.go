@@ -1,0 +1,159 @@
+package content
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+const (
+	// withAnnotation on an entry of index.json names the marked tree it
+	// belongs to: a signature has no other place than beside what it signs.
+	withAnnotation = "vnd.nox-mesh.with"
+
+	maxIndex = 16 << 20
+)
+
+// Mark records that the tree under main is complete, gives it a name for other
+// tools, and keeps with it what belongs to it and is not under it. It is
+// written last: all blobs must be there. A mark that is there already as it
+// should be is not written again; another tree of that name loses the name.
+func (s *Store) Mark(main v1.Descriptor, name string, with ...v1.Descriptor) error {
+	for _, d := range append([]v1.Descriptor{main}, with...) {
+		if !s.Has(d.Digest, d.Size) {
+			return fmt.Errorf("cannot mark %s: blob %s of %d bytes is not there", main.Digest, d.Digest, d.Size)
+		}
+	}
+	err := s.locked(func() error {
+		index, err := s.readIndex()
+		if err != nil {
+			return err
+		}
+		return s.writeIndex(remark(index, main, name, with))
+	})
+	if err != nil {
+		return fmt.Errorf("cannot mark %s: %w", main.Digest, err)
+	}
+	return nil
+}
+
+func remark(old *v1.Index, main v1.Descriptor, name string, with []v1.Descriptor) *v1.Index {
+	index := &v1.Index{}
+	mine := func(e v1.Descriptor) bool {
+		return e.Annotations[withAnnotation] == main.Digest.String() ||
+			e.Digest == main.Digest && e.Annotations[withAnnotation] == ""
+	}
+	entries := []v1.Descriptor{annotated(main, v1.AnnotationRefName, name)}
+	for _, w := range with {
+		entries = append(entries, annotated(w, withAnnotation, main.Digest.String()))
+	}
+	placed := false
+	for _, e := range old.Manifests {
+		switch {
+		case mine(e) && placed:
+		case mine(e):
+			// In place, so that an equal mark gives equal bytes.
+			index.Manifests, placed = append(index.Manifests, entries...), true
+		case e.Annotations[v1.AnnotationRefName] == name:
+			e.Annotations = maps.Clone(e.Annotations)
+			delete(e.Annotations, v1.AnnotationRefName)
+			index.Manifests = append(index.Manifests, e)
+		default:
+			index.Manifests = append(index.Manifests, e)
+		}
+	}
+	if !placed {
+		index.Manifests = append(index.Manifests, entries...)
+	}
+	return index
+}
+
+func annotated(d v1.Descriptor, key, value string) v1.Descriptor {
+	return v1.Descriptor{
+		MediaType: d.MediaType, ArtifactType: d.ArtifactType, Digest: d.Digest, Size: d.Size,
+		Annotations: map[string]string{key: value},
+	}
+}
+
+// Marked reports whether the tree under d was marked complete, and returns what
+// was marked with it.
+func (s *Store) Marked(d digest.Digest) (with []v1.Descriptor, ok bool, err error) {
+	index, err := s.readIndex()
+	if err != nil {
+		return nil, false, fmt.Errorf("cannot read content store: %w", err)
+	}
+	for _, e := range index.Manifests {
+		switch e.Annotations[withAnnotation] {
+		case "":
+			ok = ok || e.Digest == d
+		case d.String():
+			with = append(with, e)
+		}
+	}
+	if !ok {
+		return nil, false, nil
+	}
+	return with, true, nil
+}
+
+func (s *Store) readIndex() (*v1.Index, error) {
+	name := filepath.Join(s.dir, v1.ImageIndexFile)
+	fi, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > maxIndex {
+		return nil, fault.Refusedf("cannot read %q: it is no file of at most %d bytes", name, maxIndex)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var index v1.Index
+	if err := canonical.Foreign(b, &index); err != nil {
+		return nil, fault.Refusedf("cannot read %q: %w", name, err)
+	}
+	return &index, nil
+}
+
+// writeIndex writes index.json, under the lock, if it is to change.
+func (s *Store) writeIndex(index *v1.Index) error {
+	index.Versioned = specs.Versioned{SchemaVersion: 2}
+	index.MediaType = v1.MediaTypeImageIndex
+	if index.Manifests == nil {
+		index.Manifests = []v1.Descriptor{}
+	}
+	b, err := canonical.Marshal(index)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(s.dir, v1.ImageIndexFile)
+	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, b) {
+		return nil
+	}
+	return durable.WriteFile(name, b, 0o600)
+}
+
+// locked runs f while no other process changes index.json.
+func (s *Store) locked(f func() error) error {
+	lock, err := os.OpenFile(filepath.Join(s.dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("cannot lock %q: %w", lock.Name(), err)
+	}
+	return f()
+}

@@ -1,0 +1,132 @@
+package bundle
+
+import (
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
+)
+
+// pointers is what index.json points to. Nothing is trusted for standing there.
+type pointers struct {
+	bundle     v1.Descriptor
+	roots      *v1.Descriptor
+	signatures []v1.Descriptor
+	// others must turn out to be manifests under D.
+	others []v1.Descriptor
+}
+
+func parsePointers(b []byte) (*pointers, error) {
+	var x v1.Index
+	if err := canonical.Unmarshal(b, &x); err != nil {
+		return nil, refuse("index.json: %w", err)
+	}
+	if x.SchemaVersion != 2 || x.MediaType != v1.MediaTypeImageIndex || x.ArtifactType != "" || x.Subject != nil || x.Annotations != nil {
+		return nil, refuse("index.json: it is not the index of an image layout")
+	}
+	p := &pointers{}
+	seen := map[digest.Digest]bool{}
+	for i, d := range x.Manifests {
+		ref, named := d.Annotations[v1.AnnotationRefName]
+		max := int64(maxHeadManifest)
+		switch {
+		case i == 0:
+			max = maxIndex
+			if d.MediaType != v1.MediaTypeImageIndex || d.ArtifactType != TypeBundle || ref != refName {
+				return nil, refuse("index.json: its first entry is no bundle (%q, artifact type %q)", clip(ref), clip(d.ArtifactType))
+			}
+			p.bundle = d
+		case d.ArtifactType == TypeRoot:
+			if p.roots != nil || len(p.signatures) > 0 || len(p.others) > 0 || named {
+				return nil, refuse("index.json: entry %d is out of order", i)
+			}
+			p.roots = &d
+		case d.ArtifactType == trust.MediaType:
+			if len(p.others) > 0 || named {
+				return nil, refuse("index.json: entry %d is out of order", i)
+			}
+			p.signatures = append(p.signatures, d)
+		default:
+			max = maxManifest
+			p.others = append(p.others, d)
+		}
+		if err := checkDescriptor(d, max); err != nil {
+			return nil, err
+		}
+		if seen[d.Digest] {
+			return nil, refuse("index.json: duplicate entry %s", d.Digest)
+		}
+		seen[d.Digest] = true
+		if !isManifest(d.MediaType) || len(d.URLs) > 0 || d.Data != nil || d.Platform != nil || len(d.Annotations) > 1 || (len(d.Annotations) == 1) != named {
+			return nil, refuse("index.json: entry %d says more than it may", i)
+		}
+	}
+	switch {
+	case len(x.Manifests) == 0:
+		return nil, refuse("index.json: it has no entry")
+	case len(p.signatures) > maxSignatures:
+		return nil, refuse("index.json: it has %d signatures, at most %d are read", len(p.signatures), maxSignatures)
+	case len(p.others) > maxManifests:
+		return nil, refuse("index.json: it has %d entries", len(x.Manifests))
+	}
+	return p, nil
+}
+
+// parseRoots returns the descriptors of the release roots, oldest first.
+func parseRoots(b []byte) ([]v1.Descriptor, error) {
+	m, err := parseOurs(b, TypeRoot)
+	if err != nil {
+		return nil, err
+	}
+	if m.Subject != nil || m.Annotations != nil || len(m.Layers) > maxRoots {
+		return nil, refuse("release roots: %d layers, at most %d are read, or a subject or annotations", len(m.Layers), maxRoots)
+	}
+	seen := map[digest.Digest]bool{}
+	for _, l := range m.Layers {
+		if l.MediaType != MediaTypeRoot || l.ArtifactType != "" || !plain(l) || seen[l.Digest] {
+			return nil, refuse("release roots: layer %s is no release root, or a duplicate", clip(string(l.Digest)))
+		}
+		if err := checkDescriptor(l, trust.MaxRoot); err != nil {
+			return nil, err
+		}
+		seen[l.Digest] = true
+	}
+	return m.Layers, nil
+}
+
+// parseSignature returns the descriptor of the signature that a signature
+// manifest about subject holds.
+func parseSignature(b []byte, subject v1.Descriptor) (v1.Descriptor, error) {
+	m, err := parseOurs(b, trust.MediaType)
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	s := m.Subject
+	if s == nil || s.Digest != subject.Digest || s.Size != subject.Size || s.MediaType != subject.MediaType || !plain(*s) {
+		return v1.Descriptor{}, refuse("bad signature: its subject is not the bundle index %s", subject.Digest)
+	}
+	if len(m.Layers) != 1 || m.Layers[0].MediaType != trust.MediaType || m.Layers[0].ArtifactType != "" || !plain(m.Layers[0]) {
+		return v1.Descriptor{}, refuse("bad signature: its manifest does not hold one sigstore bundle")
+	}
+	return m.Layers[0], checkDescriptor(m.Layers[0], trust.MaxSignature)
+}
+
+// decide says whether D is to be believed: the one place where it is decided,
+// for a bundle that is read and for one that is stored.
+func decide(d digest.Digest, index []byte, roots, signatures [][]byte, policy *trust.Policy) (*v1.Index, *Info, error) {
+	policy, err := policy.Advance(roots)
+	if err != nil {
+		return nil, nil, err
+	}
+	signers, err := policy.Verify(d, signatures, trust.ScopeRelease)
+	if err != nil {
+		return nil, nil, err
+	}
+	x, info, err := parseBundle(index)
+	if err != nil {
+		return nil, nil, err
+	}
+	info.Digest, info.Signers, info.Policy = d, signers, policy
+	return x, info, nil
+}

@@ -1,0 +1,210 @@
+package bundle
+
+import (
+	"slices"
+
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
+)
+
+// A tree is what D and the manifests under it mention, in the order of the
+// file. Reader and builder walk the same one, which is what makes the order a
+// rule and not a habit.
+type tree struct {
+	// pending are manifests that were mentioned and not yet read, the next one
+	// first. A manifest's own come before its siblings: depth first.
+	pending []v1.Descriptor
+	// mentioned holds the size of everything that was mentioned.
+	mentioned map[digest.Digest]mention
+	// blobs are all blobs in the order of first mention, each once.
+	blobs []v1.Descriptor
+
+	declarations []Member
+	members      []Member
+	titles       map[string]bool
+
+	manifests        int
+	manifestBytes    int64
+	declarationBytes int64
+	size             int64
+}
+
+type mention struct {
+	size     int64
+	manifest bool
+}
+
+func newTree(index *v1.Index) (*tree, error) {
+	t := &tree{mentioned: map[digest.Digest]mention{}, titles: map[string]bool{}}
+	for _, d := range index.Manifests {
+		if d.Platform != nil {
+			// With one, podman silently loads the first image only.
+			return nil, refuse("bundle index: the descriptor of %s has a platform", clip(string(d.Digest)))
+		}
+	}
+	if err := t.push(index.Manifests); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// push puts the manifests that one document mentions before all others.
+func (t *tree) push(ds []v1.Descriptor) error {
+	var first []v1.Descriptor
+	for _, d := range ds {
+		if !isManifest(d.MediaType) {
+			return refuse("%s is of type %q, not a manifest", clip(string(d.Digest)), clip(d.MediaType))
+		}
+		known, err := t.mention(d, maxManifest, true)
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		t.manifests++
+		t.manifestBytes += d.Size
+		if t.manifests > maxManifests || t.manifestBytes > maxManifestBytes {
+			return refuse("more than %d manifests or %d bytes of them", maxManifests, maxManifestBytes)
+		}
+		first = append(first, d)
+	}
+	t.pending = slices.Concat(first, t.pending)
+	return nil
+}
+
+// mention notes that d is mentioned, and reports whether it was before.
+func (t *tree) mention(d v1.Descriptor, max int64, manifest bool) (bool, error) {
+	if err := checkDescriptor(d, max); err != nil {
+		return false, err
+	}
+	m, ok := t.mentioned[d.Digest]
+	if ok && (m.size != d.Size || m.manifest != manifest) {
+		return false, refuse("%s is mentioned twice, with %d and with %d bytes, or as manifest and as blob", d.Digest, m.size, d.Size)
+	}
+	t.mentioned[d.Digest] = mention{d.Size, manifest}
+	return ok, nil
+}
+
+// next takes the manifest that is to be read next.
+func (t *tree) next() (v1.Descriptor, bool) {
+	if len(t.pending) == 0 {
+		return v1.Descriptor{}, false
+	}
+	d := t.pending[0]
+	t.pending = t.pending[1:]
+	return d, true
+}
+
+// read reads the manifest that next gave; b has its digest.
+func (t *tree) read(d v1.Descriptor, b []byte) error {
+	switch {
+	case d.ArtifactType == TypeDeclaration || d.ArtifactType == TypePayload:
+		return t.readOurs(d, b)
+	case d.MediaType == v1.MediaTypeImageIndex || d.MediaType == mediaTypeDockerList:
+		var x v1.Index
+		if err := canonical.Foreign(b, &x); err != nil {
+			return refuse("manifest %s: %w", d.Digest, err)
+		}
+		if x.MediaType != "" && x.MediaType != d.MediaType {
+			return refuse("manifest %s: its type is %q, not %q", d.Digest, clip(x.MediaType), d.MediaType)
+		}
+		return t.push(x.Manifests)
+	default:
+		var m v1.Manifest
+		if err := canonical.Foreign(b, &m); err != nil {
+			return refuse("manifest %s: %w", d.Digest, err)
+		}
+		if m.MediaType != "" && m.MediaType != d.MediaType {
+			return refuse("manifest %s: its type is %q, not %q", d.Digest, clip(m.MediaType), d.MediaType)
+		}
+		for _, l := range append([]v1.Descriptor{m.Config}, m.Layers...) {
+			if err := t.blob(l, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (t *tree) readOurs(d v1.Descriptor, b []byte) error {
+	m, err := parseOurs(b, d.ArtifactType)
+	if err != nil {
+		return err
+	}
+	if m.Subject != nil || m.Annotations != nil {
+		return refuse("manifest %s: it has a subject or annotations", d.Digest)
+	}
+	if _, err := t.mention(m.Config, 2, false); err != nil {
+		return err
+	}
+	if d.ArtifactType == TypeDeclaration && len(m.Layers) != 1 {
+		return refuse("manifest %s: it has %d declarations, not 1", d.Digest, len(m.Layers))
+	}
+	for _, l := range m.Layers {
+		title := titled(l)
+		switch {
+		case !isTitle(title) || !onlyTitle(l) || len(l.URLs) > 0 || l.Data != nil || l.Platform != nil:
+			return refuse("manifest %s: layer %s has no title, or more than that", d.Digest, clip(string(l.Digest)))
+		case t.titles[title]:
+			return refuse("manifest %s: the title %q is there twice", d.Digest, title)
+		case (d.ArtifactType == TypeDeclaration) != (l.MediaType == MediaTypeDeclaration),
+			d.ArtifactType == TypePayload && !isPayload(l.MediaType):
+			return refuse("manifest %s: layer %q is of type %q", d.Digest, title, clip(l.MediaType))
+		}
+		t.titles[title] = true
+		if err := t.blob(l, title); err != nil {
+			return err
+		}
+		if l.MediaType == MediaTypeDeclaration {
+			t.declarations = append(t.declarations, t.members[len(t.members)-1])
+			if t.declarationBytes += l.Size; t.declarationBytes > maxDeclarationBytes {
+				return refuse("more than %d bytes of declarations", maxDeclarationBytes)
+			}
+		}
+	}
+	return nil
+}
+
+// blob notes a blob that a manifest mentions.
+func (t *tree) blob(d v1.Descriptor, title string) error {
+	if isManifest(d.MediaType) {
+		return refuse("%s is a manifest among the layers of another", d.Digest)
+	}
+	known, err := t.mention(d, maxMember, false)
+	if err != nil {
+		return err
+	}
+	if !known {
+		t.blobs = append(t.blobs, d)
+		t.size += d.Size
+	}
+	if !known || title != "" {
+		t.members = append(t.members, Member{Digest: d.Digest, Size: d.Size, MediaType: d.MediaType, Title: title})
+	}
+	return nil
+}
+
+// done is called when no manifest is pending; it gives the blobs in the order
+// of the file.
+func (t *tree) done() ([]v1.Descriptor, error) {
+	if len(t.declarations) == 0 {
+		return nil, refuse("it holds no declaration")
+	}
+	var small, large []v1.Descriptor
+	for _, d := range t.blobs {
+		if isSmall(d.MediaType) {
+			small = append(small, d)
+		} else {
+			large = append(large, d)
+		}
+	}
+	return append(small, large...), nil
+}
+
+// tell puts what the tree holds into info.
+func (t *tree) tell(info *Info) {
+	info.Declarations, info.Members, info.Size = t.declarations, t.members, t.size
+}

@@ -1,0 +1,207 @@
+package trust
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+const (
+	// RootPayload is the payload type of a release root's envelope.
+	RootPayload = "application/vnd.nox-mesh.root.v1+json"
+	// MaxRoot bounds the file of a release root, in bytes.
+	MaxRoot = 16 << 10
+)
+
+// A Root is a release root: who may publish. It has no expiry date: no clock
+// is consulted when something is verified.
+type Root struct {
+	// Keys are sorted by id.
+	Keys []Key `json:"keys"`
+	// Revoked are ids of keys that never count again, sorted; a later root
+	// may add to them and take none away.
+	Revoked []string `json:"revoked"`
+	// Threshold is how many root keys must sign the next root, and this one.
+	Threshold int `json:"threshold"`
+	// Version counts from 1.
+	Version int `json:"version"`
+}
+
+// NewRoot makes the next root after previous, or the first when that is nil:
+// sorted, with threshold 1 or that of previous, and all that was revoked.
+func NewRoot(previous *Root, keys []Key, revoke ...string) Root {
+	r := Root{Version: 1, Threshold: 1, Keys: slices.Clone(keys), Revoked: append([]string{}, revoke...)}
+	if previous != nil {
+		r.Version, r.Threshold = previous.Version+1, previous.Threshold
+		r.Revoked = append(r.Revoked, previous.Revoked...)
+	}
+	slices.SortFunc(r.Keys, func(a, b Key) int { return strings.Compare(a.ID, b.ID) })
+	slices.Sort(r.Revoked)
+	r.Revoked = slices.Compact(r.Revoked)
+	return r
+}
+
+// SignRoot signs a root and returns its file. Root N+1 is signed by enough
+// root keys of N and of N+1; SignRoot itself holds only that its own sign it.
+func SignRoot(root Root, signers ...crypto.Signer) ([]byte, error) {
+	payload, err := canonical.Marshal(root)
+	if err != nil {
+		return nil, fmt.Errorf("cannot sign root %d: %w", root.Version, err)
+	}
+	e, err := signEnvelope(RootPayload, payload, true, signers...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot sign root %d: %w", root.Version, err)
+	}
+	b, err := canonical.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("cannot sign root %d: %w", root.Version, err)
+	}
+	if _, err := ParseRoot(b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// ParseRoot reads a root's file and checks that its own root keys signed it.
+// That says nothing about whether to believe it: see FromRoot and Advance.
+func ParseRoot(b []byte) (*Root, error) {
+	l, err := parseLink(b)
+	if err != nil {
+		return nil, err
+	}
+	return l.root, nil
+}
+
+// A link is a root that was read: one link of the chain.
+type link struct {
+	root *Root
+	raw  []byte
+	sigs []envelopeSignature
+	sum  []byte
+	keys map[string]*ecdsa.PublicKey
+}
+
+func parseLink(b []byte) (*link, error) {
+	if len(b) > MaxRoot {
+		return nil, fault.Refusedf("cannot read the release root: it has %d bytes, at most %d are read", len(b), MaxRoot)
+	}
+	var e envelope
+	if err := canonical.Unmarshal(b, &e); err != nil {
+		return nil, fault.Refusedf("cannot read the release root: %w", err)
+	}
+	if e.PayloadType != RootPayload {
+		return nil, fault.Refusedf("cannot read the release root: its payload type is %q, not %q", e.PayloadType, RootPayload)
+	}
+	payload, err := strictBase64.DecodeString(e.Payload)
+	if err != nil {
+		return nil, fault.Refusedf("cannot read the release root: its payload is not base64")
+	}
+	l := &link{root: &Root{}, raw: slices.Clone(b), sigs: e.Signatures, sum: preAuth(e.PayloadType, payload)}
+	if err := canonical.Unmarshal(payload, l.root); err != nil {
+		return nil, fault.Refusedf("cannot read the release root: %w", err)
+	}
+	if l.keys, err = l.root.check(); err != nil {
+		return nil, fault.Refusedf("cannot read release root %d: %w", l.root.Version, err)
+	}
+	// Root 1 has nobody else to sign it, and a later one is signed by its own
+	// keys too, so that a key that nobody holds is never brought in.
+	if err := l.signedBy(l); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// check holds what every root must be, and returns its keys.
+func (r *Root) check() (map[string]*ecdsa.PublicKey, error) {
+	if r.Version < 1 || r.Version > 1<<31-1 {
+		return nil, errors.New("its version is out of range")
+	}
+	if r.Keys == nil || r.Revoked == nil {
+		return nil, errors.New("keys and revoked must be lists")
+	}
+	keys, before, signers := map[string]*ecdsa.PublicKey{}, "", 0
+	for _, id := range r.Revoked {
+		if !canonical.Hex(id) || id <= before {
+			return nil, errors.New("its revoked ids are not sorted ids")
+		}
+		before = id
+	}
+	before = ""
+	for _, k := range r.Keys {
+		pub, id, err := parsePublic([]byte(k.Public))
+		if err != nil {
+			return nil, fmt.Errorf("key %q: %w", k.ID, err)
+		}
+		want, err := NewKey(pub, k.Scope...)
+		switch {
+		case err != nil:
+			return nil, err
+		case id != k.ID || want.Public != k.Public:
+			return nil, fmt.Errorf("key %q: id and public key do not belong together", k.ID)
+		case k.ID <= before:
+			return nil, errors.New("its keys are not sorted by id, each once")
+		case len(k.Scope) == 0 || !slices.Equal(want.Scope, k.Scope):
+			return nil, fmt.Errorf("key %q: its scope is not a sorted list", k.ID)
+		case slices.Contains(r.Revoked, k.ID):
+			return nil, fmt.Errorf("key %q is listed and revoked", k.ID)
+		}
+		for _, s := range k.Scope {
+			if s != ScopeRelease && s != ScopePackage && s != ScopeRoot {
+				return nil, fmt.Errorf("key %q: scope %q is unknown", k.ID, s)
+			}
+		}
+		if slices.Contains(k.Scope, ScopeRoot) {
+			signers++
+		}
+		before, keys[k.ID] = k.ID, pub
+	}
+	if r.Threshold < 1 || r.Threshold > signers {
+		return nil, fmt.Errorf("its threshold is %d with %d root keys", r.Threshold, signers)
+	}
+	return keys, nil
+}
+
+// signedBy reports whether a threshold of the root keys of by signed l. Each
+// key counts once, however many signatures it made.
+func (l *link) signedBy(by *link) error {
+	good := map[string]bool{}
+	for _, k := range by.root.Keys {
+		if !slices.Contains(k.Scope, ScopeRoot) {
+			continue
+		}
+		for _, s := range l.sigs {
+			if s.KeyID == k.ID && s.verifies(by.keys[k.ID], l.sum) {
+				good[k.ID] = true
+			}
+		}
+	}
+	if len(good) < by.root.Threshold {
+		return fault.Refusedf("cannot trust release root %d: %w: %d of the root keys of version %d signed it, %d must",
+			l.root.Version, ErrBadSignature, len(good), by.root.Version, by.root.Threshold)
+	}
+	return nil
+}
+
+// follows reports whether l is the root that comes after prev.
+func (l *link) follows(prev *link) error {
+	if l.root.Version != prev.root.Version+1 {
+		return fault.Refusedf("cannot trust release root %d: it does not follow version %d, the chain has a gap",
+			l.root.Version, prev.root.Version).Hint("get the roots in between")
+	}
+	if err := l.signedBy(prev); err != nil {
+		return err
+	}
+	for _, id := range prev.root.Revoked {
+		if !slices.Contains(l.root.Revoked, id) {
+			return fault.Refusedf("cannot trust release root %d: key %s was revoked by version %d and is no longer",
+				l.root.Version, id, prev.root.Version)
+		}
+	}
+	return nil
+}
