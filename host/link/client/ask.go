@@ -54,8 +54,12 @@ func (e *enrolment) ask(ctx context.Context, address string) error {
 	header.Set(link.HeaderProof, proof)
 	var answer enrolAnswer
 	if _, err := post(ctx, t, address, link.PathEnrol, header, e.body, &answer); err != nil {
+		if !final(err) {
+			e.perhapsKnown = true
+		}
 		return err
 	}
+	e.perhapsKnown = true
 	e.step(stepAnswered)
 	return e.take(answer.EnrolAnswer, address)
 }

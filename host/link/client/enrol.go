@@ -14,6 +14,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
@@ -81,9 +82,22 @@ func Enrol(ctx context.Context, cfg EnrolConfig) (*Identity, error) {
 		return e.id, err
 	}
 	if err := e.run(ctx); err != nil {
-		return nil, err
+		return nil, e.refused(err)
 	}
 	return e.id, nil
+}
+
+// refused leaves the machine as it was when this call began it and the control
+// plane turned it down for good without ever having known of it: the key is
+// nobody's then. Else what is there is kept, for the call that goes on.
+func (e *enrolment) refused(err error) error {
+	if !e.fresh || e.perhapsKnown || !final(err) {
+		return err
+	}
+	if rerr := durable.Remove(e.Path); rerr != nil {
+		return fmt.Errorf("%w (and %v)", err, rerr)
+	}
+	return err
 }
 
 type enrolment struct {
@@ -92,6 +106,9 @@ type enrolment struct {
 	body []byte
 	// wrong are the addresses where somebody else answered.
 	wrong map[string]error
+	// fresh: this call made the key; perhapsKnown: an answer to step 3 was not
+	// heard, or was no refusal.
+	fresh, perhapsKnown bool
 	// redo: the acknowledgement was refused, so step 3 is repeated, once.
 	redo, redone bool
 }
@@ -124,6 +141,7 @@ func (e *enrolment) begin() error {
 			// It never came to its end: this machine was not that mesh's node.
 			e.Log.Warn("an unfinished enrolment is given up", "mesh", old.Mesh)
 		}
+		e.fresh = old == nil
 		if e.id, err = newIdentity(e.Token); err != nil {
 			return err
 		}

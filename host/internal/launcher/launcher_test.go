@@ -1,0 +1,63 @@
+package launcher
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMain makes the test binary a launcher ("launch") and a host ("run").
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "launch":
+			os.Exit(Main(os.Args[2:]))
+		case "run":
+			fmt.Printf("host %d %s %s\n", os.Getpid(), strings.Join(os.Args[1:], " "), os.Getenv("NOTIFY_SOCKET"))
+			os.Exit(3)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func launch(t *testing.T, args ...string) (pid int, out string, code int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], append([]string{"launch"}, args...)...)
+	cmd.Env = []string{"NOTIFY_SOCKET=@x"}
+	b, _ := cmd.CombinedOutput()
+	return cmd.Process.Pid, string(b), cmd.ProcessState.ExitCode()
+}
+
+func TestLauncherBecomesTheHost(t *testing.T) {
+	pid, out, code := launch(t, os.Args[0])
+	if want := fmt.Sprintf("host %d run @x\n", pid); out != want || code != 3 {
+		t.Errorf("printed %q, exit %d; want %q, exit 3", out, code, want)
+	}
+}
+
+func TestHostThatCannotBeStartedIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("no program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for binary, cause := range map[string]string{
+		filepath.Join(dir, "missing"): "no such file or directory",
+		text:                          "exec format error",
+		dir:                           "permission denied",
+	} {
+		_, out, code := launch(t, binary)
+		if code != ExitCannotStart || !strings.Contains(out, cause) || !strings.Contains(out, binary) {
+			t.Errorf("printed %q, exit %d; want %q and exit %d", out, code, cause, ExitCannotStart)
+		}
+	}
+}
+
+func TestWrongUsageIsNoFailedStart(t *testing.T) {
+	if _, _, code := launch(t); code != 2 {
+		t.Errorf("exit %d, want 2", code)
+	}
+}

@@ -1,0 +1,275 @@
+// Package process is the kind "process": a program that is kept running, or
+// run once to completion, by a shim of its own (host/internal/supervise).
+//
+// The kind writes what shall run into the process's folder (definition.json)
+// and sees to it that a shim runs that; the shim does the rest. Nothing here
+// is the parent of anything, so a host that is restarted, upgraded or killed
+// leaves every process alone and finds it again: by the lock its shim holds,
+// never by a PID.
+//
+// What is as declared: the definition on disk has the wanted bytes, a shim
+// lives that says it runs a definition of that digest, and its process is up
+// (a process that runs once: has run to completion). A host killed between
+// writing the definition and the restart is therefore seen by the next Check.
+//
+// A process that is as declared and keeps failing is not drift. Check says
+// Same, and Failing with the shim's own words; Apply is not called for it, so
+// the timer of the host never starts a back-off anew, and one that was halted
+// stays down until its definition changes, or something it names in
+// restart_on. Apply waits until the process has lived for a moment
+// (supervise.Definition, Settle) or has failed for the first time, so that the
+// Check after it tells the truth. For one that runs once it waits for the end,
+// as long as its context allows: what is declared after it can count on it.
+// One that was still running then goes on, and the next pass waits again.
+//
+// What survives a crash: everything but the wait. Who keeps the shim up
+// through a reboot is the Supervisor's matter.
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/host/internal/supervise"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+)
+
+// answerTime bounds how long a shim may take to say how its process does,
+// Settle included.
+const answerTime = 15 * time.Second
+
+// Config is what the kind works with.
+type Config struct {
+	Layout layout.Layout
+	// Supervisor keeps the shims up; Choose picks it.
+	Supervisor Supervisor
+}
+
+// found is resource.State.Found: whose what is there is. What is our own, of a
+// host that was killed or lost its store, is not given back.
+type found struct {
+	Own  bool  `json:"own,omitempty"`
+	Unit *Unit `json:"unit,omitempty"`
+}
+
+// A Kind applies process resources.
+type Kind struct {
+	layout layout.Layout
+	sup    Supervisor
+	// adjust lets a test shorten the times of a definition.
+	adjust func(*supervise.Definition)
+}
+
+var _ resource.Kind = (*Kind)(nil)
+
+// New makes the kind.
+func New(c Config) *Kind { return &Kind{layout: c.Layout, sup: c.Supervisor} }
+
+func (k *Kind) dir(name string) string { return filepath.Join(k.layout.Processes(), name) }
+
+// Check implements resource.Kind.
+func (k *Kind) Check(_ context.Context, want resource.Want, _ *resource.Record) (resource.State, error) {
+	name := want.Resource.Process.Name
+	def, err := k.definition(want.Resource.Process)
+	if err != nil {
+		return resource.State{}, err
+	}
+	place, err := k.sup.Look(name)
+	if err != nil {
+		return resource.State{}, fmt.Errorf("cannot check process %q: %w", name, err)
+	}
+	v, err := k.look(name, def)
+	if err != nil {
+		return resource.State{}, fmt.Errorf("cannot check process %q: %w", name, err)
+	}
+	st := resource.State{
+		Exists:      place.Exists || v.exists,
+		Foreign:     place.Foreign != nil,
+		Differences: append(place.Differences, v.differences()...),
+	}
+	if st.Exists {
+		if st.Found, err = json.Marshal(found{Own: place.Foreign == nil, Unit: place.Foreign}); err != nil {
+			return st, err
+		}
+	}
+	if want.Restart && st.Exists {
+		st.Differences = append(st.Differences, "must be restarted: what it depends on changed")
+	}
+	st.Same = len(st.Differences) == 0 && !st.Foreign
+	if st.Same {
+		if st.Failing = v.failing(); st.Failing == "" {
+			st.Note = v.note()
+		}
+	}
+	return st, nil
+}
+
+// Apply implements resource.Kind.
+func (k *Kind) Apply(ctx context.Context, want resource.Want, _ *resource.Record, found resource.State) error {
+	name := want.Resource.Process.Name
+	if err := k.apply(ctx, want, found.Foreign); err != nil {
+		return fmt.Errorf("cannot start process %q: %w", name, err)
+	}
+	return nil
+}
+
+func (k *Kind) apply(ctx context.Context, want resource.Want, foreign bool) error {
+	name := want.Resource.Process.Name
+	def, err := k.definition(want.Resource.Process)
+	if err != nil {
+		return err
+	}
+	if foreign {
+		if !want.Resource.TakeOver {
+			return fault.Failedf("%q exists and is not ours", unitName(name)).Hint(`remove it, or declare "take_over": true`)
+		}
+		if err := k.sup.Stop(ctx, name); err != nil {
+			return err
+		}
+	}
+	dir := k.dir(name)
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	v, err := k.look(name, def)
+	if err != nil {
+		return err
+	}
+	if !v.written {
+		if err := durable.WriteFile(filepath.Join(dir, supervise.DefinitionFile), def.bytes, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := k.sup.Ensure(ctx, name); err != nil {
+		return err
+	}
+	if v.runs() && !want.Restart || v.completed() && !want.Restart {
+		return k.await(ctx, def, dir)
+	}
+	if err := k.stop(ctx, name); err != nil {
+		return err
+	}
+	if want.Restart && def.Once {
+		// It is to run again, so what it completed is forgotten. No shim lives
+		// that could write it.
+		if err := durable.Remove(filepath.Join(dir, supervise.StateFile)); err != nil {
+			return err
+		}
+	}
+	if err := k.sup.Start(ctx, name); err != nil {
+		return err
+	}
+	return k.await(ctx, def, dir)
+}
+
+// await waits until the shim has something to say about its process.
+func (k *Kind) await(ctx context.Context, def definition, dir string) error {
+	if !def.Once {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, answerTime)
+		defer cancel()
+	}
+	var v view
+	err := watch(ctx, dir, func() (done bool, err error) {
+		v, err = k.look(filepath.Base(dir), def)
+		return v.settled(), err
+	})
+	if err != nil && v.shim && def.Once {
+		return fmt.Errorf("it runs once and has not ended yet: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("its shim does not say how it does: %w", err)
+	}
+	return nil
+}
+
+// stop ends the process, whoever keeps its shim up, and all it left.
+func (k *Kind) stop(ctx context.Context, name string) error {
+	if err := k.sup.Stop(ctx, name); err != nil {
+		return err
+	}
+	// A shim that its supervisor does not know of, or one that was killed.
+	if err := endShim(ctx, k.dir(name)); err != nil {
+		return err
+	}
+	return supervise.EndLeftover(k.dir(name))
+}
+
+// Remove implements resource.Kind.
+func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.Outcome, string, error) {
+	name, ok := strings.CutPrefix(record.Key, string(declaration.TypeProcess)+":")
+	if !ok || !supervise.ValidName(name) {
+		return "", "", fmt.Errorf("internal error: %q is no process", record.Key)
+	}
+	if err := k.remove(ctx, name, record.Before); err != nil {
+		return "", "", fmt.Errorf("cannot remove process %q: %w", name, err)
+	}
+	return declaration.Removed, "", nil
+}
+
+func (k *Kind) remove(ctx context.Context, name string, before json.RawMessage) error {
+	dir := k.dir(name)
+	place, err := k.sup.Look(name)
+	if err != nil {
+		return err
+	}
+	if place.Foreign == nil {
+		if err := k.stop(ctx, name); err != nil {
+			return err
+		}
+		if err := k.sup.Forget(ctx, name); err != nil {
+			return err
+		}
+	} else if err := endShim(ctx, dir); err != nil {
+		// The unit that is there was given back before, or came since; a shim
+		// over our folder is ours whatever keeps it up.
+		return err
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+		if err := durable.SyncDir(k.layout.Processes()); err != nil {
+			return err
+		}
+	}
+	if before == nil {
+		return nil
+	}
+	var was found
+	if err := json.Unmarshal(before, &was); err != nil {
+		return fmt.Errorf("cannot read what was there before: %w", err)
+	}
+	if was.Unit == nil {
+		return nil
+	}
+	if now := place.Foreign; now != nil && !bytes.Equal(now.Content, was.Unit.Content) {
+		return nil // somebody's who came since
+	}
+	return k.sup.Restore(ctx, name, *was.Unit)
+}
+
+// written reports whether the file at path holds exactly want.
+func written(path string, want []byte) (bool, error) {
+	f, err := os.Open(path)
+	if os.IsNotExist(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	got := make([]byte, len(want)+1)
+	n, err := readFull(f, got)
+	return err == nil && bytes.Equal(got[:n], want), err
+}

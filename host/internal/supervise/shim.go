@@ -1,0 +1,349 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The shim tries to kill what cannot be killed, a process in an uninterruptible
+// sleep, every killEvery; told to stop, it gives up after killTries.
+const (
+	killEvery = time.Second
+	killTries = 30
+)
+
+// A shim is the machine of the package's comment. One goroutine owns it.
+type shim struct {
+	root, dir string
+	out       *output
+
+	def    Definition
+	digest string
+	state  State
+	broken error // why the definition cannot be used
+
+	phase  Phase
+	clock  *time.Timer
+	timer  <-chan time.Time
+	quick  int          // ends in a row without a healthy minute; sets the back-off
+	failed bool         // the last end was a failure
+	tries  int          // of killing
+	group  int          // the process group of the child that was asked to end
+	asked  map[int]bool // who was asked to end
+	unsaid bool         // the state could not be written, and that was said
+}
+
+// load reads the definition and what an earlier shim left, and ends its child
+// if that still lives.
+func (s *shim) load() error {
+	b, err := readBounded(filepath.Join(s.dir, DefinitionFile))
+	if err != nil {
+		return fmt.Errorf("cannot read the definition: %w", err)
+	}
+	s.digest = Digest(b)
+	if s.def, err = parse(b); err != nil {
+		s.broken = fmt.Errorf("cannot read the definition: %w", err)
+	}
+	self, err := procOf(os.Getpid())
+	if err != nil {
+		return fmt.Errorf("cannot read about the shim itself: %w", err)
+	}
+	before, err := ReadState(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.out.say("the state file cannot be read and is begun anew: %v", err)
+	}
+	if err := endLeftover(before); err != nil {
+		return err
+	}
+	s.state = State{Shim: self, Definition: s.digest, Completed: before.Completed}
+	cutOff := before.Phase != Stopped && before.Phase != Stopping && before.Phase != Killing
+	if cutOff && before.Definition == s.digest && before.Shim.Boot == self.Boot {
+		s.phase, s.quick = before.Phase, before.Failures
+		s.state.Failures, s.state.LastExit = before.Failures, before.LastExit
+	}
+	return nil
+}
+
+// start is the first event.
+func (s *shim) start() {
+	switch {
+	case s.broken != nil:
+		s.state.LastExit = s.broken.Error()
+		s.out.say("%v", s.broken)
+		s.enter(Halted, 0)
+	case s.def.Once && s.state.Completed == s.digest:
+		s.enter(Exited, 0)
+	case s.phase == Halted || s.phase == Exited: // of a shim that was killed
+		s.enter(s.phase, 0)
+	default:
+		s.spawn()
+	}
+}
+
+// enter goes to a phase, arms its one timer (0: none) and writes it down.
+func (s *shim) enter(p Phase, d time.Duration) {
+	s.phase = p
+	s.state.Phase, s.state.Since = p, time.Now().UTC()
+	s.arm(d)
+	s.save()
+}
+
+func (s *shim) save() {
+	err := s.state.save(s.dir)
+	if err != nil && !s.unsaid {
+		s.out.say("cannot write the state: %v", err)
+	}
+	s.unsaid = err != nil
+}
+
+func (s *shim) arm(d time.Duration) {
+	if s.clock == nil {
+		s.clock = time.NewTimer(time.Hour)
+		s.timer = s.clock.C
+	}
+	s.clock.Stop()
+	if d > 0 {
+		s.clock.Reset(d)
+	}
+}
+
+// spawn starts the child. What cannot be started has failed.
+func (s *shim) spawn() {
+	pid, err := s.exec()
+	if err != nil {
+		s.failed = true
+		s.state.LastExit = fmt.Sprintf("cannot start %q: %v", s.def.Command[0], err)
+		s.ended()
+		return
+	}
+	// It is not reaped yet, so this is it, even if it ended meanwhile.
+	child, err := procOf(pid)
+	if err != nil {
+		s.out.say("cannot read about the process: %v", err)
+	}
+	child.PID = pid
+	s.state.Child = &child
+	s.enter(Starting, s.def.Settle)
+}
+
+func (s *shim) exec() (int, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	under := func(p string) string { return filepath.Join("/", s.root, p) }
+	dir := under(s.def.Directory)
+	env := s.def.Env
+	if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "PATH=") }) {
+		env = append([]string{path}, env...)
+	}
+	if s.root != "" {
+		env = append(slices.Clip(env), "NOX_ROOT="+s.root)
+	}
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if int(s.def.UID) != os.Geteuid() || int(s.def.GID) != os.Getegid() || len(s.def.Groups) > 0 {
+		sys.Credential = &syscall.Credential{Uid: s.def.UID, Gid: s.def.GID, Groups: s.def.Groups}
+	}
+	pid, err := syscall.ForkExec(under(s.def.Command[0]), s.def.Command, &syscall.ProcAttr{
+		Dir:   dir,
+		Env:   env,
+		Files: []uintptr{null.Fd(), s.out.stdout.Fd(), s.out.stderr.Fd()},
+		Sys:   sys,
+	})
+	if err != nil {
+		// The error does not say which of the two it is about.
+		if fi, derr := os.Stat(dir); derr != nil || !fi.IsDir() {
+			return 0, fmt.Errorf("working directory %q: %w", s.def.Directory, err)
+		}
+	}
+	return pid, err
+}
+
+// reap is the event that some child ended: the process itself, or something it
+// left behind.
+func (s *shim) reap() {
+	exited, none := false, false
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		none = errors.Is(err, syscall.ECHILD)
+		if err != nil || pid <= 0 {
+			break
+		}
+		delete(s.asked, pid)
+		if s.state.Child != nil && pid == s.state.Child.PID {
+			exited = true
+			s.state.Child = nil
+			s.state.LastExit = exitText(ws)
+			s.failed = !ws.Exited() || !slices.Contains(s.def.SuccessCodes, ws.ExitStatus())
+		}
+	}
+	switch s.phase {
+	case Starting, Running:
+		switch {
+		case exited && none:
+			s.ended()
+		case exited:
+			s.tries = 0
+			s.kill()
+			s.enter(Clearing, killEvery)
+		}
+	case Clearing:
+		if none {
+			s.ended()
+		} else {
+			s.kill()
+		}
+	case Stopping:
+		if none {
+			s.stopped()
+		} else {
+			s.ask()
+		}
+	case Killing:
+		if none {
+			s.stopped()
+		} else {
+			s.kill()
+		}
+	}
+}
+
+// ended is the event that the child and all of its are gone, or that it could
+// not be started. It is where the policy is.
+func (s *shim) ended() {
+	s.quick++
+	if s.failed {
+		s.state.Failures++
+	} else {
+		s.state.Failures = 0
+	}
+	switch {
+	case s.def.Once && !s.failed:
+		s.state.Completed = s.digest
+		s.enter(Exited, 0)
+	case s.def.Restart == "never", s.def.Restart == "on-failure" && !s.failed:
+		s.out.say("%s", s.state.LastExit)
+		s.enter(Exited, 0)
+	case s.failed && s.state.Failures >= s.def.FailureLimit:
+		s.out.say("%s; halted after %d failures in a row", s.state.LastExit, s.state.Failures)
+		s.enter(Halted, 0)
+	default:
+		d := backoff(s.def.Backoff, s.def.BackoffMax, s.quick)
+		s.out.say("%s; %d of %d failures in a row, started again in %s", s.state.LastExit, s.state.Failures, s.def.FailureLimit, d)
+		s.enter(Backoff, d)
+	}
+}
+
+// backoff is the pause before start n+1: it doubles, up to limit.
+func backoff(base, limit time.Duration, n int) time.Duration {
+	d := base
+	for ; n > 1 && d < limit; n-- {
+		d *= 2
+	}
+	return min(d, limit)
+}
+
+// elapsed is the event that the time of the phase is over.
+func (s *shim) elapsed() {
+	switch s.phase {
+	case Starting:
+		s.enter(Running, max(s.def.Healthy-s.def.Settle, time.Nanosecond))
+	case Running:
+		s.quick = 0
+		if s.state.Failures > 0 {
+			s.state.Failures = 0
+			s.save()
+		}
+	case Backoff:
+		s.spawn()
+	case Stopping:
+		s.out.say("did not end in %s and is killed", s.def.StopTimeout)
+		s.tries = 0
+		s.kill()
+		s.enter(Killing, killEvery)
+	case Clearing, Killing:
+		s.tries++
+		if s.tries == killTries {
+			s.out.say("something the process left cannot be killed")
+			if s.phase == Killing {
+				s.stopped()
+				return
+			}
+		}
+		s.kill()
+		s.arm(killEvery)
+	}
+}
+
+// stopAsked is the event that the shim is told to end.
+func (s *shim) stopAsked() {
+	switch s.phase {
+	case Starting, Running:
+		s.group, s.asked = s.state.Child.PID, map[int]bool{}
+		// A stopped process would not hear it (systemd.kill(5), SIGCONT).
+		_ = syscall.Kill(-s.group, syscall.Signal(s.def.StopSignal))
+		_ = syscall.Kill(-s.group, syscall.SIGCONT)
+		s.ask()
+		s.enter(Stopping, max(s.def.StopTimeout, time.Nanosecond))
+	case Clearing:
+		s.tries = 0
+		s.enter(Killing, killEvery)
+	case Backoff, Exited, Halted:
+		s.enter(Stopped, 0)
+	}
+}
+
+func (s *shim) stopped() {
+	s.state.Child = nil
+	s.enter(Stopped, 0)
+}
+
+// ask tells those that became our children since, and were not in the group
+// that was told, to end; each once.
+func (s *shim) ask() {
+	all, err := processes()
+	if err != nil {
+		s.out.say("cannot list processes: %v", err)
+		return
+	}
+	for _, p := range all {
+		if p.parent == os.Getpid() && p.group != s.group && !s.asked[p.pid] {
+			s.asked[p.pid] = true
+			_ = syscall.Kill(p.pid, syscall.Signal(s.def.StopSignal))
+		}
+	}
+}
+
+// kill kills our children. Theirs become ours by that, and come to the same
+// end at the next reap. No other PID is touched: it could be anybody's.
+func (s *shim) kill() {
+	all, err := processes()
+	if err != nil {
+		s.out.say("cannot list processes: %v", err)
+		return
+	}
+	for _, p := range all {
+		if p.parent == os.Getpid() {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func exitText(ws syscall.WaitStatus) string {
+	if ws.Signaled() {
+		return fmt.Sprintf("killed by signal %d (%s)", int(ws.Signal()), ws.Signal())
+	}
+	return fmt.Sprintf("exited with %d", ws.ExitStatus())
+}

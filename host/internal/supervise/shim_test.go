@@ -1,0 +1,203 @@
+package supervise
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// R-03.
+func TestProcessThatFailsIsCountedAndHalted(t *testing.T) {
+	b := newBench(t, "exit", "1")
+	shim := b.up()
+	s := b.phase(Halted)
+	if s.Failures != 3 || s.LastExit != "exited with 1" || s.Child != nil {
+		t.Errorf("halted with %+v, want 3 failures, exited with 1", s)
+	}
+	if n := len(b.starts()); n != 3 {
+		t.Errorf("it was started %d times, want 3", n)
+	}
+	b.down(shim)
+	for _, line := range []string{"exited with 1; 1 of 3 failures in a row, started again in 5ms",
+		"exited with 1; 2 of 3 failures in a row, started again in 10ms", "exited with 1; halted after 3 failures in a row"} {
+		if !strings.Contains(b.output(), line) {
+			t.Errorf("the output does not say %q:\n%s", line, b.output())
+		}
+	}
+}
+
+func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+	for n, want := range map[int]time.Duration{
+		0: 100 * time.Millisecond, 1: 100 * time.Millisecond, 2: 200 * time.Millisecond, 3: 400 * time.Millisecond,
+		9: 25600 * time.Millisecond, 10: 30 * time.Second, 1000: 30 * time.Second,
+	} {
+		if got := backoff(100*time.Millisecond, 30*time.Second, n); got != want {
+			t.Errorf("after %d ends in a row: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestHealthyTimeForgetsFailures(t *testing.T) {
+	b := newBench(t, "fail", "2")
+	b.def.Healthy = time.Second // much longer than it takes to fail
+	shim := b.up()
+	b.until("two failures", func(s State) bool { return s.Failures == 2 })
+	s := b.until("no failures", func(s State) bool { return s.Failures == 0 })
+	if s.Phase != Running || len(b.starts()) != 3 {
+		t.Errorf("%+v after %d starts, want running after 3", s, len(b.starts()))
+	}
+	b.down(shim)
+}
+
+func TestPolicyDecidesWhatFollowsAnExit(t *testing.T) {
+	for _, c := range []struct {
+		restart  string
+		once     bool
+		code     string
+		phase    Phase
+		failures int
+	}{
+		{"never", false, "0", Exited, 0},
+		{"never", false, "1", Exited, 1},
+		{"on-failure", false, "0", Exited, 0},
+		{"on-failure", false, "7", Exited, 0}, // 7 is a success code
+		{"on-failure", false, "1", Backoff, 1},
+		{"always", false, "0", Backoff, 0},
+		{"always", false, "1", Backoff, 1},
+		{"always", true, "0", Exited, 0},
+		{"always", true, "1", Backoff, 1},
+		{"never", true, "1", Exited, 1},
+	} {
+		t.Run(fmt.Sprintf("%s,once=%v,exit=%s", c.restart, c.once, c.code), func(t *testing.T) {
+			b := newBench(t, "exit", c.code)
+			b.def.Restart, b.def.Once, b.def.SuccessCodes, b.def.Backoff = c.restart, c.once, []int{0, 7}, time.Hour
+			b.def.BackoffMax = time.Hour
+			shim := b.up()
+			s := b.phase(c.phase)
+			if s.Failures != c.failures || s.LastExit != "exited with "+c.code {
+				t.Errorf("%+v, want %d failures", s, c.failures)
+			}
+			if completed := s.Completed != ""; completed != (c.once && c.code == "0") {
+				t.Errorf("completed is %q", s.Completed)
+			}
+			b.down(shim)
+		})
+	}
+}
+
+func TestOnceRunsOncePerDefinition(t *testing.T) {
+	b := newBench(t, "exit", "0")
+	b.def.Once = true
+	for i, want := range []int{1, 1, 2} {
+		if i == 2 {
+			b.def.Env = []string{"NEW=1"}
+		}
+		shim := b.up()
+		s := b.phase(Exited)
+		if s.Completed != s.Definition || len(b.starts()) != want {
+			t.Fatalf("round %d: %d starts, want %d; state %+v", i, len(b.starts()), want, s)
+		}
+		b.down(shim)
+	}
+}
+
+// R-09.
+func TestProgramThatCannotBeStartedIsRetried(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		cause string
+		spoil func(t *testing.T, program string) (mend func())
+	}{
+		"missing": {"no such file or directory", func(t *testing.T, program string) func() {
+			return func() { os.Rename(program+".good", program) }
+		}},
+		"not executable": {"permission denied", func(t *testing.T, program string) func() {
+			os.WriteFile(program, good, 0o644)
+			return func() { os.Chmod(program, 0o755) }
+		}},
+		"busy": {"text file busy", func(t *testing.T, program string) func() {
+			os.Rename(program+".good", program)
+			f, err := os.OpenFile(program, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { f.Close() }
+		}},
+		"of another architecture": {"exec format error", func(t *testing.T, program string) func() {
+			bad := append([]byte(nil), good[:1<<16]...)
+			bad[18], bad[19] = byte(elf.EM_S390), 0
+			os.WriteFile(program, bad, 0o755)
+			return func() { os.Rename(program+".good", program) }
+		}},
+		"without its directory": {`working directory "/srv": no such file or directory`, func(t *testing.T, program string) func() {
+			os.Rename(program+".good", program)
+			return func() { os.Mkdir(filepath.Join(program, "../../srv"), 0o755) }
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "live")
+			program := filepath.Join(b.root, "bin/child")
+			if err := os.Remove(program); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(program+".good", good, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			b.def.FailureLimit = 1 << 30
+			if strings.Contains(c.cause, "/srv") {
+				b.def.Directory = "/srv"
+			}
+			mend := c.spoil(t, program)
+			shim := b.up()
+			s := b.until("two failures", func(s State) bool { return s.Failures >= 2 })
+			if !strings.Contains(s.LastExit, c.cause) || !strings.HasPrefix(s.LastExit, `cannot start "/bin/child": `) {
+				t.Errorf("the last exit is %q, want %q in it", s.LastExit, c.cause)
+			}
+			mend()
+			b.phase(Running)
+			b.down(shim)
+		})
+	}
+}
+
+// R-09.
+func TestProgramThatIsMissingHaltsAtTheLimit(t *testing.T) {
+	b := newBench(t, "live")
+	b.def.Command[0] = "/bin/nowhere"
+	shim := b.up()
+	if s := b.phase(Halted); s.Failures != 3 {
+		t.Errorf("%+v, want 3 failures", s)
+	}
+	b.down(shim)
+}
+
+func TestProcessGetsWhatIsDeclaredAndNothingElse(t *testing.T) {
+	b := newBench(t, "tell", "a b")
+	b.def.Env, b.def.Directory = []string{"A=1"}, "/flags"
+	b.write()
+	shim := exec.Command(os.Args[0], "shim", "--root", b.root, "test")
+	shim.Env = []string{"SECRET=1", "PATH=/other"}
+	if err := shim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.shims = append(b.shims, shim)
+	want := fmt.Sprintf("env %q\nargs %q\ndir %s\nstdin /dev/null <nil>\nfds 3\nleader true\n",
+		[]string{path, "A=1", "NOX_ROOT=" + b.root}, []string{"/bin/child", "tell", "a b"}, filepath.Join(b.root, "flags"))
+	if got := b.raised("told"); got != want {
+		t.Errorf("the process saw\n%s\nwant\n%s", got, want)
+	}
+	b.phase(Running)
+	b.down(shim)
+}

@@ -1,0 +1,111 @@
+package supervise
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A Phase is a state of the machine in the package's comment.
+type Phase string
+
+// The phases.
+const (
+	// Starting: it was started and has not lived long enough to be believed.
+	Starting Phase = "starting"
+	// Running: it lives.
+	Running Phase = "running"
+	// Clearing: it ended, and what it left behind is being killed.
+	Clearing Phase = "clearing"
+	// Backoff: it ended and is started again after a while.
+	Backoff Phase = "backoff"
+	// Exited: it ended, and by its policy that is it.
+	Exited Phase = "exited"
+	// Halted: it failed too often, or its definition cannot be read.
+	Halted Phase = "halted"
+	// Stopping: it was asked to end.
+	Stopping Phase = "stopping"
+	// Killing: it did not end when it was asked.
+	Killing Phase = "killing"
+	// Stopped: it ended because the shim was told to.
+	Stopped Phase = "stopped"
+)
+
+// A Proc is one process, for ever: a PID alone is soon somebody else's.
+type Proc struct {
+	PID int `json:"pid"`
+	// Start is when it started, in ticks since boot: field 22 of
+	// /proc/PID/stat (proc_pid_stat(5)).
+	Start uint64 `json:"start"`
+	// Boot is /proc/sys/kernel/random/boot_id.
+	Boot string `json:"boot"`
+}
+
+// A State is what a shim says of its process.
+type State struct {
+	Shim  Proc  `json:"shim"`
+	Child *Proc `json:"child,omitempty"`
+	Phase Phase `json:"phase"`
+	// Failures in a row.
+	Failures int `json:"failures"`
+	// LastExit says how it ended last ("exited with 1"), or why it could not
+	// be started.
+	LastExit string `json:"last_exit,omitempty"`
+	// Since is when the phase began, for people.
+	Since time.Time `json:"since"`
+	// Definition is the Digest of the definition the shim runs.
+	Definition string `json:"definition"`
+	// Completed is the Digest of the definition that ran to completion, for a
+	// process that runs once.
+	Completed string `json:"completed,omitempty"`
+}
+
+// ReadState reads the state in the folder dir of a process. The error is
+// fs.ErrNotExist when no shim ever wrote one.
+func ReadState(dir string) (State, error) {
+	var s State
+	b, err := readBounded(filepath.Join(dir, StateFile))
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(b, &s)
+}
+
+// save replaces the state file whole.
+func (s State) save(dir string) (err error) {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	// The name is fixed: there is only one writer, the holder of the lock.
+	temp := filepath.Join(dir, "."+StateFile+".tmp")
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temp)
+		}
+	}()
+	_, err = f.Write(append(b, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(temp, filepath.Join(dir, StateFile))
+	}
+	if err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,202 @@
+// Package supervise is the shim: the small program above each declared
+// process that keeps it up, counts its failures and ends it whole. It is what
+// `mesh-host shim [--root DIR] NAME` runs before anything else of the binary.
+//
+// It uses the standard library and nothing of ours, because it runs from a
+// copy of the binary that only a proven version replaces; so it also writes
+// its own files (temporary file, fsync, rename, fsync of the directory) and
+// reads the clock itself.
+//
+// # Files
+//
+// All are in /var/lib/nox-mesh/process/NAME, which is root's alone:
+//
+//	definition.json  what to run; written by the host, read once, at the start
+//	state.json       what became of it; written by the shim after every change
+//	lock             a lock (fcntl(2)) held as long as the shim lives
+//	output.log       what the process printed, where there is no journal, and
+//	output.log.1     what was before that: each is at most 1 MiB
+//
+// # States
+//
+//	 start
+//	   │        cannot start
+//	   ▼      ┌─────────────────────────────────────┐
+//	starting ─┤                                     │
+//	   │      │ exits                               │
+//	settled   └──────────► clearing ──nothing left──┼─► backoff ──elapsed─► starting
+//	   ▼                      ▲                     ├─► exited   the policy says so
+//	running ──────exits───────┘                     └─► halted   failure_limit
+//	   │
+//	healthy: failures are forgotten
+//
+//	SIGTERM, in any state: stopping ──nothing left──► stopped, and the shim ends
+//	                          └─stop_timeout─► killing ──nothing left──► stopped
+//
+// Every state but exited, halted and stopped has exactly one timer, which
+// enter arms: nothing waits for an event that may never come.
+//
+// # What it promises
+//
+// One process of a name at a time: the lock keeps a second shim away, and a
+// shim that finds the child of one that was killed ends it before it starts
+// its own. A process is ended whole, with all it forked, also what called
+// setsid(2): the shim is the subreaper (prctl(2)), so what loses its parent
+// becomes the shim's own child, and it leaves when it has none. It signals
+// only what the kernel lets nobody else be: its own children, which cannot be
+// replaced before it reaps them, or a process whose start time and boot are
+// those of the state file, held by a pidfd.
+//
+// Whatever fails is counted and tried again, up to failure_limit: an exit that
+// is no success, and a program that is missing, not executable, busy or of
+// another architecture. A halted process stays down until its definition
+// changes or somebody starts it; so does a shim that was killed and comes up
+// again (the count is in the state file), but not a machine that rebooted.
+//
+// # What it does not
+//
+// If the shim is killed by SIGKILL and no systemd watches over its cgroup,
+// what its child had forked off with setsid before is not found again. A full
+// disk costs the state file its freshness, never the process its life.
+package supervise
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+)
+
+// The files of a process, in its folder.
+const (
+	DefinitionFile = "definition.json"
+	StateFile      = "state.json"
+	LockFile       = "lock"
+	OutputFile     = "output.log"
+)
+
+// folder is where the folders of all processes are. It is layout.Processes of
+// the host, which this package does not import; a test of the host's holds the
+// two together.
+const folder = "/var/lib/nox-mesh/process"
+
+// Folder is the folder of the process name under root.
+func Folder(root, name string) string { return filepath.Join("/", root, folder, name) }
+
+var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// ValidName reports whether name is one of a process: as the declaration has
+// it, so it can be a folder, an argument and a part of a unit's name.
+func ValidName(name string) bool { return validName.MatchString(name) }
+
+// Main is `mesh-host shim [--root DIR] [--detach] NAME`; it returns the exit
+// code. With --detach it starts itself again in a session of its own, with
+// nothing inherited, and returns.
+func Main(args []string) int {
+	set := flag.NewFlagSet("shim", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	root := set.String("root", "", "")
+	detached := set.Bool("detach", false, "")
+	err := set.Parse(args)
+	if err != nil || set.NArg() != 1 || !ValidName(set.Arg(0)) {
+		fmt.Fprintln(os.Stderr, "usage: mesh-host shim [--root DIR] [--detach] NAME")
+		return 2
+	}
+	name := set.Arg(0)
+	if err = keepDescriptors(); err == nil {
+		if *detached {
+			err = detach(*root, name)
+		} else {
+			err = run(*root, name)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "mesh-host shim: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// keepDescriptors keeps what we were given without being asked, by a careless
+// ancestor, from whatever we start.
+func keepDescriptors() error {
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range fds {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// detach starts the shim so that whoever called can end, and is not the one
+// who must wait for it.
+func detach(root, name string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	argv := []string{os.Args[0], "shim", "--root", root, name}
+	_, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{
+		Dir:   "/",
+		Env:   []string{path},
+		Files: []uintptr{null.Fd(), null.Fd(), null.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("cannot start the shim of %q: %w", name, err)
+	}
+	return nil
+}
+
+func run(root, name string) error {
+	// Registered before anything else, so that no signal is lost. Those that
+	// are caught and not ignored are at their default again in the child
+	// (execve(2)). SIGPIPE: a journal that restarts must not end us.
+	term, chld, other := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(chld, syscall.SIGCHLD)
+	signal.Notify(other, syscall.SIGHUP, syscall.SIGPIPE)
+	syscall.Umask(0o022)
+
+	dir := Folder(root, name)
+	lock, err := acquire(dir, name)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	const prSetChildSubreaper = 36 // prctl(2)
+	if _, _, e := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); e != 0 {
+		return fmt.Errorf("cannot become a subreaper: %w", e)
+	}
+	out, err := openOutput(dir)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	s := &shim{root: root, dir: dir, out: out}
+	if err := s.load(); err != nil {
+		return err
+	}
+	s.start()
+	for s.phase != Stopped {
+		select {
+		case <-term:
+			s.stopAsked()
+		case <-chld:
+			s.reap()
+		case <-s.timer:
+			s.elapsed()
+		}
+	}
+	return nil
+}
