@@ -1,0 +1,25 @@
+// Package installer lays the host on a machine from an unpacked floor tarball,
+// and takes it away again.
+//
+// Install verifies before it touches: the signed MANIFEST against the release
+// roots this machine trusts (a first install takes the chain it finds in the
+// tarball, which is as trustworthy as the download, and prints its
+// fingerprint), then every file against the MANIFEST. Every binary is tried
+// with "version" in the very place it is to run from, and every file is put
+// there by a rename, so a running host keeps its own binary and nothing is ever
+// half there.
+//
+// What is about to be laid down is written to install.json first, with the
+// digests of the old and the new content. A kill at any instant therefore
+// leaves either nothing, or a state that another Install completes and
+// Uninstall recognises as ours. The only trace that can outlive both is an
+// empty directory above the state directory, when the kill hits between
+// making the two.
+//
+// Uninstall takes away what install.json names and is still what was
+// installed. What a person changed is kept, and said. The state of the host
+// stays unless it is to be purged.
+//
+// The installer does not know the host: whether it owns resources, and how to
+// ask it for a pass, are handed in.
+package installer

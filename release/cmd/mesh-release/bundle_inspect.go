@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+func (p *program) bundleInspectCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Show what a bundle holds and who signed it",
+		Long: "Show what a bundle holds and who signed it. Only the beginning is read; whether\n" +
+			"the content is whole is for \"mesh-release verify\" to say.",
+		Example: "  mesh-release bundle inspect --trust keys nox-mesh.bundle.tar",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if dir == "" {
+				return fault.Usagef("cannot inspect: nobody is trusted").Hint("give --trust DIR")
+			}
+			policy, err := trust.LoadDir(dir)
+			if err != nil {
+				return err
+			}
+			f, err := os.Open(args[0])
+			if err != nil {
+				return fmt.Errorf("cannot inspect bundle: %w", err)
+			}
+			defer f.Close()
+			info, err := bundle.Inspect(c.Context(), f, policy)
+			if err != nil {
+				return fmt.Errorf("cannot inspect bundle %q: %w", args[0], err)
+			}
+			if p.json {
+				return cli.JSON(p.std.Out, info)
+			}
+			fmt.Fprintf(p.std.Out, "%s %s for %s, counter %d\n%s, signed by %s\n\n",
+				info.Name, info.Version, info.Architecture, info.Counter, info.Digest, info.Signers[0].Key)
+			var rows [][]string
+			for _, m := range info.Members {
+				rows = append(rows, []string{m.Title, strconv.FormatInt(m.Size, 10), m.MediaType, m.Digest.String()})
+			}
+			return cli.Table(p.std.Out, []string{"TITLE", "SIZE", "TYPE", "DIGEST"}, rows)
+		},
+	}
+	c.Flags().StringVar(&dir, "trust", "", "directory of release roots and public keys")
+	return c
+}

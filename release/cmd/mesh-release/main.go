@@ -1,0 +1,14 @@
+// Command mesh-release is the build pipeline of whoever publishes: keys,
+// binaries, the floor tarball, bundles, signatures. It needs no service, no
+// network but for Go's modules, and no other program but go and git.
+package main
+
+import (
+	"os"
+
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Main("mesh-release", run))
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+// verified is what is known of a file after it verified.
+type verified struct {
+	File   string         `json:"file"`
+	Digest string         `json:"digest"`
+	Signed []trust.Signer `json:"signers"`
+	// Bundle is set when the file is a bundle, which was read to its end.
+	Bundle *bundle.Info `json:"bundle,omitempty"`
+}
+
+func (p *program) verifyCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "verify FILE…",
+		Short: "Verify bundles, and files with a signature beside them",
+		Long: "Verify bundles, and files with a signature beside them, against a directory of\n" +
+			"release roots and public keys. One that does not verify is exit 3.",
+		Example: "  mesh-release verify --trust keys dist/*.tar.gz dist/*.bundle.tar dist/release.json",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if dir == "" {
+				return fault.Usagef("cannot verify: nobody is trusted").Hint("give --trust DIR")
+			}
+			policy, err := trust.LoadDir(dir)
+			if err != nil {
+				return err
+			}
+			var all []verified
+			for _, file := range args {
+				v, err := verifyFile(c.Context(), file, policy)
+				if err != nil {
+					return err
+				}
+				all = append(all, v)
+				if !p.json {
+					fmt.Fprintf(p.std.Out, "%s: good, %s, signed by %s\n", v.File, v.Digest, v.Signed[0].Key)
+				}
+			}
+			if p.json {
+				return cli.JSON(p.std.Out, all)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&dir, "trust", "", "directory of release roots and public keys")
+	return c
+}
+
+// verifyFile takes the signature beside the file when there is one; a file
+// without must be a bundle, which carries its own.
+func verifyFile(ctx context.Context, path string, policy *trust.Policy) (verified, error) {
+	if _, err := os.Lstat(path + trust.SignatureSuffix); !errors.Is(err, fs.ErrNotExist) {
+		d, signers, err := trust.VerifyFile(path, policy)
+		return verified{File: path, Digest: d.String(), Signed: signers}, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return verified{}, fmt.Errorf("cannot verify: %w", err)
+	}
+	defer f.Close()
+	const first = "oci-layout\x00"
+	head := make([]byte, len(first))
+	if n, _ := f.ReadAt(head, 0); string(head[:n]) != first {
+		return verified{}, fault.Refusedf("cannot verify %q: it is no bundle, and there is no %q", path, path+trust.SignatureSuffix)
+	}
+	info, err := bundle.Read(ctx, f, bundle.Options{Policy: policy})
+	if err != nil {
+		return verified{}, fmt.Errorf("%q: %w", path, err)
+	}
+	return verified{File: path, Digest: info.Digest.String(), Signed: info.Signers, Bundle: info}, nil
+}

@@ -1,0 +1,169 @@
+package recipe
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+const plainDeclaration = `{"schema": 1, "name": "web", "generation": "counter", "resources": [
+  {"id": "a", "type": "file", "path": "/opt/a", "source":  "file:tool"},
+  {"id": "b", "type": "file", "path": "/opt/b", "content": "\"source\": \"file:tool\" \"generation\": \"counter\""}
+]}`
+
+const plainRecipe = `
+name = "web"
+version = "1.0.0"
+architecture = "x86_64"
+declarations = ["web.json"]
+[[file]]
+title = "tool"
+path = "tool.bin"
+`
+
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "bundle.toml")
+}
+
+func TestNamesBecomeDigests(t *testing.T) {
+	path := folder(t, map[string]string{"bundle.toml": plainRecipe, "web.json": plainDeclaration, "tool.bin": "tool"})
+	r, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Fill("", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.Spec(77)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte("tool"))
+	hexSum := "sha256:" + hex.EncodeToString(sum[:])
+	want := strings.Replace(plainDeclaration, `"source":  "file:tool"`, `"source":  "`+hexSum+`"`, 1)
+	want = strings.Replace(want, `"generation": "counter"`, `"generation": 77`, 1)
+	if got := string(s.Declarations[0].Bytes); got != want {
+		t.Errorf("the declaration is\n%s\nwant\n%s", got, want)
+	}
+	if len(s.Payload) != 1 || s.Payload[0].Digest.String() != hexSum || s.Payload[0].Size != 4 || s.Payload[0].Title != "tool" {
+		t.Errorf("payload %+v", s.Payload)
+	}
+	if needs := s.Declarations[0].Needs; len(needs) != 1 || needs[0].String() != hexSum {
+		t.Errorf("needs %v", needs)
+	}
+	if s.Name != "web" || s.Version != "1.0.0" || s.Architecture != "x86_64" || s.Counter != 77 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRecipeRefuses(t *testing.T) {
+	files := map[string]string{"bundle.toml": plainRecipe, "web.json": plainDeclaration, "tool.bin": "tool"}
+	secret := strings.Replace(plainDeclaration, `"path": "/opt/b",`, `"path": "/opt/b", "secret": true,`, 1)
+	for _, c := range []struct {
+		name, file, text, want string
+	}{
+		{"a key that is not known", "bundle.toml", "colour = \"red\"\n" + plainRecipe, `"colour" is not known`},
+		{"a key of a file that is not known", "bundle.toml", plainRecipe + "mode = \"0755\"\n", "is not known"},
+		{"no TOML", "bundle.toml", "name = ", "line 1"},
+		{"no name", "bundle.toml", "declarations = [\"web.json\"]\n", "needs a name"},
+		{"a title twice", "bundle.toml", plainRecipe + "[[file]]\ntitle = \"tool\"\npath = \"tool.bin\"\n", "is there twice"},
+		{"a file nobody needs", "bundle.toml", plainRecipe + "[[file]]\ntitle = \"more\"\npath = \"web.json\"\n", `no declaration needs the file "more"`},
+		{"a digest that is not there", "web.json", strings.Replace(plainDeclaration, "file:tool", "sha256:"+strings.Repeat("0", 64), 1), "is no file of the recipe"},
+		{"a title that is not there", "web.json", strings.Replace(plainDeclaration, "file:tool", "file:toll", 1), `names the file "toll"`},
+		{"secret content", "web.json", secret, "secret content"},
+		{"an invalid declaration", "web.json", `{"schema": 1}`, "declaration is not valid"},
+	} {
+		changed := map[string]string{}
+		for k, v := range files {
+			changed[k] = v
+		}
+		changed[c.file] = c.text
+		err := func() error {
+			r, err := Read(folder(t, changed))
+			if err != nil {
+				return err
+			}
+			if err := r.Fill("", "", nil); err != nil {
+				return err
+			}
+			_, err = r.Spec(1)
+			return err
+		}()
+		if err == nil || !strings.Contains(err.Error(), c.want) || fault.KindOf(err) != fault.Refused {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestFillSaysWhatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		files   map[string]string
+		want    string
+	}{
+		{"", map[string]string{"mesh-controller": "x"}, "no version"},
+		{"1.0.0", nil, `no path for file "mesh-controller"`},
+		{"1.0.0", map[string]string{"mesh-controller": "x", "other": "y"}, "does not name"},
+	} {
+		r, err := Read("../../recipes/first-node/bundle.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.Fill(c.version, "x86_64", c.files)
+		if fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+func TestFirstNodeRaisesTheControlPlane(t *testing.T) {
+	r, err := Read("../../recipes/first-node/bundle.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "c")
+	if err := os.WriteFile(binary, []byte("controller"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Fill("1.0.0", "x86_64", map[string]string{"mesh-controller": binary}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.Spec(1700000000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := declaration.Parse(s.Declarations[0].Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Name != "control-plane" || d.Generation != 1700000000 {
+		t.Errorf("name %q, generation %d", d.Name, d.Generation)
+	}
+	var keys []string
+	for _, res := range d.Resources {
+		keys = append(keys, res.Key())
+		if res.File != nil && res.File.Directory && (res.File.Mode != 0o700 || res.File.Owner != "842") {
+			t.Errorf("the state directory is %+v", res.File)
+		}
+		if res.Process != nil && res.Process.User != "842" {
+			t.Errorf("the control plane runs as %q", res.Process.User)
+		}
+	}
+	want := "file:/var/lib/nox-mesh-controller file:/usr/local/bin/mesh-controller process:mesh-controller"
+	if got := strings.Join(keys, " "); got != want {
+		t.Errorf("resources %s", got)
+	}
+}
