@@ -120,8 +120,8 @@ func (p *Policy) advance(links []*link) (*Policy, error) {
 		case l.root.Version < now.root.Version:
 		case l.root.Version == now.root.Version:
 			if !bytes.Equal(l.sum, now.sum) {
-				return nil, fault.Refusedf("cannot trust release root %d: another document is in force as version %d",
-					l.root.Version, now.root.Version)
+				return nil, fault.Refusedf("cannot trust release root %d: %w: it is another publisher's, not the one in force here",
+					l.root.Version, ErrUnknownKey).Hint("fetch the release of the publisher this machine trusts")
 			}
 		default:
 			if err := l.follows(now); err != nil {

@@ -61,7 +61,7 @@ func TestARootThatIsNotTheNextLinkIsRefused(t *testing.T) {
 	_, err = p.Advance([][]byte{files[1], files[3]})
 	refused(t, err, nil, "gap")
 	_, err = p.Advance(others[:1])
-	refused(t, err, nil, "another document")
+	refused(t, err, ErrUnknownKey, "not the one in force")
 	_, err = p.Advance(others[1:])
 	refused(t, err, ErrBadSignature, "version 1 signed")
 	keys := must[*Policy](t)(FromKeys(newKey(t).Public()))

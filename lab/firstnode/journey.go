@@ -1,0 +1,163 @@
+package firstnode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/socket"
+)
+
+// journeySteps are what a person does with a release, in their order.
+func (n *Node) journeySteps() []step {
+	root := n.path("root")
+	return []step{
+		{"unpack the floor", func(ctx context.Context) error {
+			tarball, err := onlyMatch(n.path("dist/nox-mesh-host-*.tar.gz"))
+			if err != nil {
+				return err
+			}
+			if err := durable.MkdirAll(n.path("floor"), 0o700); err != nil {
+				return err
+			}
+			_, err = n.run(ctx, nil, "tar", "-xzf", tarball, "-C", n.path("floor"))
+			return err
+		}},
+		{"install the host", func(ctx context.Context) error {
+			host, err := onlyMatch(n.path("floor/*/mesh-host"))
+			if err != nil {
+				return err
+			}
+			if err := durable.MkdirAll(root, 0o755); err != nil {
+				return err
+			}
+			_, err = n.run(ctx, nil, host, "install", "--root", root)
+			return err
+		}},
+		{"choose the control plane's address", func(context.Context) error { return n.configure() }},
+		{"start the host", n.startHost},
+		{"bootstrap from the bundle", func(ctx context.Context) error {
+			bundle, err := onlyMatch(n.path("dist/*.bundle.tar"))
+			if err != nil {
+				return err
+			}
+			_, err = n.run(ctx, nil, n.hostBinary(), "bootstrap", "--root", root, bundle)
+			return err
+		}},
+		{"take a token and enrol with it", func(ctx context.Context) error {
+			token, err := n.run(ctx, nil, n.controllerBinary(), "token", "create", "--root", root)
+			if err != nil {
+				return err
+			}
+			_, err = n.run(ctx, strings.NewReader(token), n.hostBinary(), "enrol", "--root", root, "-")
+			return err
+		}},
+		{"hear from the control plane", n.awaitLink},
+	}
+}
+
+// configure has the control plane listen on a free port of loopback; the file
+// is the operator's, so no bundle brings it.
+func (n *Node) configure() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		return err
+	}
+	file := n.machine().ControllerConfig()
+	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return durable.WriteFile(file, fmt.Appendf(nil, "listen = [%q]\n", address), 0o644)
+}
+
+// startHost does what a service manager would: it starts `mesh-host run` in a
+// session of its own, remembers it, and waits until it answers.
+func (n *Node) startHost(ctx context.Context) error {
+	log, err := os.OpenFile(n.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(n.hostBinary(), "run", "--root", n.path("root"))
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	host, ok := look(cmd.Process.Pid)
+	if !ok {
+		return n.hostEnded()
+	}
+	if err := n.writeMark(mark{Host: host}); err != nil {
+		return err
+	}
+	door := socket.Client(n.machine().HostSocket())
+	defer door.CloseIdleConnections()
+	return until(ctx, 30*time.Second, func() (bool, error) {
+		if !host.lives() {
+			return false, n.hostEnded()
+		}
+		answer, err := door.Get("http://host/")
+		if err != nil {
+			return false, nil // not yet
+		}
+		answer.Body.Close()
+		return true, nil
+	})
+}
+
+// hostEnded shows the log of a host that is no more.
+func (n *Node) hostEnded() error {
+	b, err := os.ReadFile(n.log())
+	if err == nil {
+		fmt.Fprintf(n.Std.Err, "\n$ cat %s\n%s", n.log(), b)
+	}
+	return fault.Failedf("the host ended by itself")
+}
+
+// report is what is read here of `mesh-host status --json`.
+type report struct {
+	State       string `json:"state"`
+	Declaration struct {
+		Source string `json:"source"`
+	} `json:"declaration"`
+}
+
+// awaitLink returns when the node is enrolled and has what it shall be from the
+// control plane, not from the bundle any more.
+func (n *Node) awaitLink(ctx context.Context) error {
+	var last report
+	err := until(ctx, time.Minute, func() (bool, error) {
+		if !n.host().lives() {
+			return false, n.hostEnded()
+		}
+		out, err := n.run(ctx, nil, n.hostBinary(), "status", "--root", n.path("root"), "--json")
+		if err != nil {
+			return false, err
+		}
+		last = report{}
+		if err := json.Unmarshal([]byte(out), &last); err != nil {
+			return false, fmt.Errorf("mesh-host status --json is no JSON: %w", err)
+		}
+		return last.State == "enrolled" && last.Declaration.Source == "link", nil
+	})
+	if err != nil {
+		return fmt.Errorf("the state is %q and the declaration from %q: %w", last.State, last.Declaration.Source, err)
+	}
+	return nil
+}
