@@ -158,7 +158,9 @@ func kernel() string {
 
 func hostname(l layout.Layout, read func(string) []byte) string {
 	if !l.IsMachine() {
-		return clean(string(read(l.Path("/etc/hostname"))))
+		if h := clean(string(read(l.Path("/etc/hostname")))); h != "" {
+			return h
+		}
 	}
 	h, err := os.Hostname()
 	if err != nil {

@@ -55,7 +55,9 @@ const (
 )
 
 // HostBinary is the binary of a host installed under prefix.
-func (l Layout) HostBinary(prefix string) string { return l.Path(filepath.Join(prefix, "bin/mesh-host")) }
+func (l Layout) HostBinary(prefix string) string {
+	return l.Path(filepath.Join(prefix, "bin/mesh-host"))
+}
 
 // ShippedTrust holds the chain of release roots that came with the software
 // under prefix (1.root.json …).

@@ -31,10 +31,7 @@ type beat struct {
 // open, the socket answers; recovery is part of the first pass) and feeds its
 // watchdog from the loop.
 func Run(ctx context.Context, cfg Config) error {
-	s, err := Open(ctx, cfg)
-	if errors.Is(err, store.ErrLocked) {
-		return fault.Failedf("cannot start: %w %q", err, cfg.Layout.HostStore()).Hint("one host runs on a machine; ask it with mesh-host status")
-	}
+	s, err := openFirst(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("cannot start: %w", err)
 	}
@@ -70,6 +67,32 @@ func Run(ctx context.Context, cfg Config) error {
 			s.reload()
 		case err := <-served:
 			return err
+		}
+	}
+}
+
+// commandTime is how long the service waits at start for a command that holds
+// the store for the time of one verb.
+const commandTime = 20 * time.Second
+
+// openFirst opens the store for years. Another service that holds it is an
+// error at once; a command that does is waited for.
+func openFirst(ctx context.Context, cfg Config) (*Service, error) {
+	other := &remote{client: socket.Client(cfg.Layout.HostSocket())}
+	deadline, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	for {
+		s, err := Open(ctx, cfg)
+		if !errors.Is(err, store.ErrLocked) {
+			return s, err
+		}
+		if _, serr := other.Status(deadline); serr == nil {
+			return nil, fault.Failedf("another mesh-host runs and answers on %q", cfg.Layout.HostSocket()).Hint("one host runs on a machine: ask it with mesh-host status")
+		}
+		select {
+		case <-deadline.Done():
+			return nil, fault.Failedf("%w %q", err, cfg.Layout.HostStore()).Hint("wait for the command that does, or end it")
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

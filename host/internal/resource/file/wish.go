@@ -7,6 +7,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/account"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 )
 
@@ -16,7 +17,7 @@ type wish struct {
 	// uid and gid are durable.Keep where the owner is not ours to set.
 	uid, gid int
 	// noOwner and noGroup are set when there is no such account yet.
-	noOwner, noGroup *unknown
+	noOwner, noGroup error
 	file             *declaration.File
 	// remedy is what to do when the content cannot be had.
 	remedy string
@@ -29,12 +30,12 @@ func (k *Kind) wish(f *declaration.File) (*wish, error) {
 	if !k.root {
 		return w, nil
 	}
-	var err error
-	if w.uid, err = k.user(f.Owner); err != nil && !errors.As(err, &w.noOwner) {
-		return nil, err
-	}
-	if w.gid, err = k.group(f.Group); err != nil && !errors.As(err, &w.noGroup) {
-		return nil, err
+	w.uid, w.noOwner = account.UID(k.layout, f.Owner)
+	w.gid, w.noGroup = account.GID(k.layout, f.Group)
+	for _, err := range []error{w.noOwner, w.noGroup} {
+		if err != nil && !errors.Is(err, account.ErrUnknown) {
+			return nil, err
+		}
 	}
 	return w, nil
 }

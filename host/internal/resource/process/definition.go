@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/account"
 	"github.com/nox-mesh/nox-mesh/host/internal/supervise"
 )
 
@@ -22,15 +23,15 @@ type definition struct {
 // definition turns the wish into what the shim reads. The same wish gives the
 // same bytes in every version of the host: other bytes restart the process.
 func (k *Kind) definition(p *declaration.Process) (definition, error) {
-	account, err := k.account(p.User)
+	user, err := k.user(p.User)
 	if err != nil {
-		return definition{}, err
+		return definition{}, fmt.Errorf("cannot look up user %q: %w", p.User, err)
 	}
 	d := supervise.Definition{
 		Command:      p.Command,
-		UID:          account.uid,
-		GID:          account.gid,
-		Groups:       account.groups,
+		UID:          user.UID,
+		GID:          user.GID,
+		Groups:       user.Groups,
 		Directory:    p.WorkingDirectory,
 		Once:         p.Run == declaration.RunOnce,
 		Restart:      string(p.Restart),
@@ -55,5 +56,11 @@ func (k *Kind) definition(p *declaration.Process) (definition, error) {
 	return definition{d, b, supervise.Digest(b)}, err
 }
 
-// privileged: the host may start a process as anybody.
-func privileged() bool { return os.Geteuid() == 0 }
+// user is what the process runs as. A host that is not root's cannot become
+// anybody else: there, every process is its own user's.
+func (k *Kind) user(name string) (account.User, error) {
+	if os.Geteuid() != 0 {
+		return account.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, nil
+	}
+	return account.Lookup(k.layout, name)
+}

@@ -1,0 +1,62 @@
+package command
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+)
+
+// startTime is how long a control plane may take to start.
+const startTime = 30 * time.Second
+
+func (a *app) tokenCreate() *cobra.Command {
+	var o admission.TokenOptions
+	wait := startTime
+	c := &cobra.Command{
+		Use:   "create",
+		Short: "make a token and print it, once",
+		Long: `create makes a token and prints it, alone, on standard output. It is printed
+now and never again; the control plane keeps only what it needs to check it.
+
+The token names the addresses of "mesh-controller address list". A control
+plane that is only just starting is waited for.`,
+		Example: `  mesh-controller token create | sudo mesh-host enrol -
+  mesh-controller token create --ttl 24h --uses 20 --name 'web-*' --tag web
+  mesh-controller token create --pending > token`,
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			if err := cl.Wait(c.Context(), wait); err != nil {
+				return err
+			}
+			t, err := admin.TokenCreate.Ask(c.Context(), cl, o)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return cli.JSON(a.std.Out, t)
+			}
+			if a.verbose {
+				a.say("token %q is good until %s", t.ID, t.Expires.Format(time.RFC3339))
+			}
+			_, err = fmt.Fprintln(a.std.Out, t.Token)
+			return err
+		},
+	}
+	f := c.Flags()
+	f.DurationVar(&o.TTL, "ttl", time.Hour, "how long it is good, at most 168h")
+	f.IntVar(&o.Uses, "uses", 1, "how many machines may enrol with it")
+	f.StringVar(&o.Name, "name", "", "the node's name, or a `PATTERN` its hostname must match")
+	f.StringArrayVar(&o.Tags, "tag", nil, "a `TAG` for its nodes (may be repeated)")
+	f.BoolVar(&o.Pending, "pending", false, "let a person admit each machine")
+	f.DurationVar(&wait, "wait", startTime, "how long to wait for a control plane that is starting")
+	return c
+}

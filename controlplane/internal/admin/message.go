@@ -1,0 +1,135 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/host/profile"
+)
+
+// None is the question or the answer of a verb that has none.
+type None struct{}
+
+// TokenMade is a new token. Token is the secret line; it is never told again.
+type TokenMade struct {
+	Token     string    `json:"token"`
+	ID        string    `json:"id"`
+	Expires   time.Time `json:"expires"`
+	Uses      int       `json:"uses"`
+	Addresses []string  `json:"addresses"`
+}
+
+// A Ref names a token or a node.
+type Ref struct {
+	Ref string `json:"ref"`
+}
+
+// An Address is one address of the control plane.
+type Address struct {
+	Address string `json:"address"`
+}
+
+// Addresses is where nodes find the control plane. Given is false when nobody
+// gave any and they were found by themselves.
+type Addresses struct {
+	Addresses []string `json:"addresses"`
+	Given     bool     `json:"given"`
+}
+
+// Approval admits a pending node.
+type Approval struct {
+	Ref  string   `json:"ref"`
+	Name string   `json:"name,omitempty"`
+	Tags []string `json:"tags,omitempty"`
+}
+
+// A Declaration of a module. A nil Placement keeps the one it has.
+type Declaration struct {
+	Name      string   `json:"name"`
+	Document  []byte   `json:"document"`
+	Placement []string `json:"placement"`
+}
+
+// A ModuleRef names a module.
+type ModuleRef struct {
+	Name string `json:"name"`
+}
+
+// A Node is one line of `nodes`.
+type Node struct {
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+	// Hostname is what the machine says it is called.
+	Hostname string   `json:"hostname,omitempty"`
+	Tags     []string `json:"tags,omitempty"`
+	// State is "pending", "enrolling", "enrolled", "disconnected" or "revoked".
+	State    string `json:"state"`
+	Conflict string `json:"conflict,omitempty"`
+	Wanted   uint64 `json:"wanted"`
+	Applied  uint64 `json:"applied"`
+	Failed   int    `json:"failed"`
+	Version  string `json:"version,omitempty"`
+	// Installed is the version on the disk when another one runs.
+	Installed string    `json:"installed,omitempty"`
+	LastSeen  time.Time `json:"last_seen,omitzero"`
+}
+
+// NodeDetail is everything known of a node.
+type NodeDetail struct {
+	Node
+	Key         string             `json:"key"`
+	Decision    state.Decision     `json:"decision"`
+	Declaration string             `json:"declaration,omitempty"`
+	Modules     []string           `json:"modules"`
+	Profile     profile.Profile    `json:"profile"`
+	Inventory   *profile.Inventory `json:"inventory,omitempty"`
+	Failing     []Failing          `json:"failing"`
+	Reports     []*state.Report    `json:"reports"`
+}
+
+// Failing is a resource that is not as declared.
+type Failing struct {
+	Key     string `json:"key"`
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+	// Since is when it was first reported so, as far as reports are kept.
+	Since time.Time `json:"since"`
+}
+
+// Limit is how many to list.
+type Limit struct {
+	Limit int `json:"limit"`
+}
+
+// Status is the control plane at a glance.
+type Status struct {
+	Version   string          `json:"version"`
+	Mesh      string          `json:"mesh"`
+	Epoch     uint64          `json:"epoch"`
+	Pin       string          `json:"pin"`
+	Listen    string          `json:"listen"`
+	Addresses []string        `json:"addresses"`
+	Links     int             `json:"links"`
+	Nodes     map[string]int  `json:"nodes"`
+	Modules   []*state.Module `json:"modules"`
+}
+
+// The verbs. Each has the type of its question and of its answer.
+var (
+	TokenCreate   = verb[admission.TokenOptions, TokenMade]{"token-create"}
+	TokenList     = verb[None, []admission.TokenStatus]{"token-list"}
+	TokenRevoke   = verb[Ref, None]{"token-revoke"}
+	AddressAdd    = verb[Address, Addresses]{"address-add"}
+	AddressRemove = verb[Address, Addresses]{"address-remove"}
+	AddressList   = verb[None, Addresses]{"address-list"}
+	Nodes         = verb[None, []Node]{"nodes"}
+	Show          = verb[Ref, NodeDetail]{"show"}
+	Declare       = verb[Declaration, module.Change]{"declare"}
+	Undeclare     = verb[ModuleRef, module.Change]{"undeclare"}
+	Approve       = verb[Approval, Node]{"approve"}
+	Revoke        = verb[Ref, Node]{"revoke"}
+	Events        = verb[Limit, []*state.Event]{"events"}
+	GetStatus     = verb[None, Status]{"status"}
+)

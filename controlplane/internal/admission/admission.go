@@ -1,0 +1,88 @@
+package admission
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/ca"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+// An Office applies the rules of this package to one mesh.
+type Office struct {
+	Store     *state.Store
+	Authority *ca.Authority
+	Clock     clock.Clock
+	// Addresses returns where nodes find the control plane.
+	Addresses func() ([]string, error)
+}
+
+// Found returns the mesh of a state, and makes it at the first start.
+func Found(s *state.Store, c clock.Clock) (*state.Mesh, *ca.Authority, error) {
+	var m *state.Mesh
+	err := s.Update(func(tx *state.Tx) (err error) {
+		if m, err = tx.Mesh(); err != nil || m != nil {
+			return err
+		}
+		m = &state.Mesh{ID: newID(), Epoch: 1, Created: c.Now().UTC()}
+		if m.RootKey, m.Root, err = ca.Create(m.ID, c.Now()); err != nil {
+			return err
+		}
+		if err := tx.AddEvent(&state.Event{At: m.Created, Kind: "mesh.founded",
+			Sentence: fmt.Sprintf("mesh %q is founded", m.ID)}); err != nil {
+			return err
+		}
+		return tx.PutMesh(m)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := ca.Load(m.ID, m.RootKey, m.Root)
+	return m, a, err
+}
+
+// newID makes the id of a mesh or a node: 32 hex digits.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (Go 1.24)
+	return hex.EncodeToString(b[:])
+}
+
+// FindNode returns the node that ref means: its name, its id, the beginning of
+// its id (four digits or more), or the hostname of one that is pending. More
+// than one, or none, is a fault.
+func FindNode(tx *state.Tx, ref string) (*state.Node, error) {
+	n, err := tx.NodeByName(ref)
+	if err != nil || n != nil {
+		return n, err
+	}
+	var found []*state.Node
+	if len(ref) >= 4 {
+		if found, err = tx.NodesWithPrefix(ref); err != nil {
+			return nil, err
+		}
+	}
+	if len(found) == 0 {
+		all, err := tx.Nodes()
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range all {
+			if n.State == state.Pending && n.Profile.Hostname == ref && ref != "" {
+				found = append(found, n)
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fault.Refusedf("cannot find node %q: there is none", ref).
+			Hint("run `mesh-controller nodes` for names and ids")
+	case 1:
+		return found[0], nil
+	}
+	return nil, fault.Refusedf("cannot find node %q: %d nodes could be meant", ref, len(found)).
+		Hint("use the id that `mesh-controller nodes` prints")
+}

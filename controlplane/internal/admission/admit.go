@@ -1,0 +1,148 @@
+package admission
+
+import (
+	"crypto/x509"
+	"fmt"
+	"slices"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+// admit gives a pending node its name, its certificate and its first
+// declaration, in which what it had stands unchanged.
+func (o *Office) admit(tx *state.Tx, n *state.Node, name, reason string) error {
+	now := o.Clock.Now().UTC()
+	var err error
+	if n.Name, err = freeName(tx, name, n.ID); err != nil {
+		return err
+	}
+	key, err := x509.ParsePKIXPublicKey(n.PublicKey)
+	if err != nil {
+		return fmt.Errorf("cannot read the key of node %q: %w", n.ID, err)
+	}
+	if n.Certificate, err = o.Authority.Node(n.ID, key, now); err != nil {
+		return err
+	}
+	n.State = state.Admitted
+	n.Decision = o.decision(n, reason)
+	// The name must be taken before a module is placed on it.
+	if err := tx.PutNode(n); err != nil {
+		return err
+	}
+	err = tx.AddEvent(&state.Event{At: now, Kind: "node.admitted", Node: n.ID,
+		Sentence: fmt.Sprintf("node %q is admitted as %q: %s", n.ID, n.Name, reason)})
+	if err != nil {
+		return err
+	}
+	if doc := tx.LocalDeclaration(n.ID); doc != nil {
+		if _, err := module.TakeOver(tx, now, n, doc); err != nil {
+			return err
+		}
+		if err := tx.PutLocalDeclaration(n.ID, nil); err != nil {
+			return err
+		}
+	}
+	if _, err := module.Assign(tx, n); err != nil {
+		if n.Conflict == "" {
+			return err
+		}
+		// It is a node all the same; it keeps what it has until a person
+		// resolves the conflict, which `nodes` shows.
+		if err := tx.AddEvent(&state.Event{At: now, Kind: "node.conflict", Node: n.ID,
+			Sentence: fmt.Sprintf("node %q gets no declaration: %s", n.Name, n.Conflict)}); err != nil {
+			return err
+		}
+	}
+	return tx.PutNode(n)
+}
+
+// Ack takes the node's word that its credential is durable: the place of the
+// token is used up. Saying it twice is the same as once.
+func (o *Office) Ack(node, enrolment string) error {
+	return o.Store.Batch(func(tx *state.Tx) error {
+		n, err := tx.Node(node)
+		if err != nil {
+			return err
+		}
+		if n == nil || n.Enrolment != enrolment {
+			return link.EnrolmentConflict.Errorf("enrolment %q is not that of this node", enrolment)
+		}
+		if n.State != state.Admitted {
+			return nil
+		}
+		e, err := tx.Enrolment(enrolment)
+		if err != nil {
+			return err
+		}
+		e.Acked = o.Clock.Now().UTC()
+		n.State = state.Enrolled
+		if err := tx.PutEnrolment(e); err != nil {
+			return err
+		}
+		if err := tx.PutNode(n); err != nil {
+			return err
+		}
+		return tx.AddEvent(&state.Event{At: e.Acked, Kind: "node.enrolled", Node: n.ID, Token: e.Token,
+			Sentence: fmt.Sprintf("node %q is enrolled", n.Name)})
+	})
+}
+
+// Approve admits a pending node, under name if that is not empty.
+func (o *Office) Approve(ref, name string, tags []string) (n *state.Node, err error) {
+	if name != "" && nameOf(name) != name {
+		return nil, fault.Usagef("cannot name a node %q: a name is a-z, 0-9 and '-', at most 63", name)
+	}
+	if err := checkTags(tags); err != nil {
+		return nil, err
+	}
+	err = o.Store.Update(func(tx *state.Tx) error {
+		if n, err = FindNode(tx, ref); err != nil {
+			return err
+		}
+		if n.State != state.Pending {
+			return fault.Refusedf("cannot approve node %q: it is %s", ref, n.State)
+		}
+		if name == "" {
+			name = nameOf(n.Profile.Hostname)
+		} else if other, err := tx.NodeByName(name); err != nil {
+			return err
+		} else if other != nil {
+			return fault.Refusedf("cannot name the node %q: another has that name", name)
+		}
+		for _, t := range tags {
+			if !slices.Contains(n.Tags, t) {
+				n.Tags = append(n.Tags, t)
+			}
+		}
+		return o.admit(tx, n, name, "a person approved")
+	})
+	return n, err
+}
+
+// Revoke takes a node's credentials away. Its name, its key and what is known
+// of it stay; the machine keeps what it has.
+func (o *Office) Revoke(ref string) (n *state.Node, err error) {
+	err = o.Store.Update(func(tx *state.Tx) error {
+		if n, err = FindNode(tx, ref); err != nil {
+			return err
+		}
+		if n.State == state.Revoked {
+			return nil
+		}
+		was := n.State
+		n.State = state.Revoked
+		n.Decision = o.decision(n, "a person revoked")
+		if err := tx.PutNode(n); err != nil {
+			return err
+		}
+		if err := tx.PutLocalDeclaration(n.ID, nil); err != nil {
+			return err
+		}
+		return tx.AddEvent(&state.Event{At: n.Decision.At, Kind: "node.revoked", Node: n.ID,
+			Sentence: fmt.Sprintf("node %q is revoked; it was %s", ref, was)})
+	})
+	return n, err
+}

@@ -1,0 +1,230 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/ca"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/link"
+)
+
+// The bounds of what a machine may say about itself, in bytes of JSON.
+const (
+	maxProfile   = 64 << 10
+	MaxInventory = 4 << 20
+)
+
+var enrolmentID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// Enrol answers a request whose proof, made with the token of that id, was
+// good. A host that waits for a person gets an answer with the code pending;
+// every refusal is an error with a code (link.CodeOf), and an error without one
+// is the state's.
+func (o *Office) Enrol(token string, req link.EnrolRequest) (link.EnrolAnswer, error) {
+	key, err := checkRequest(req)
+	if err != nil {
+		return link.EnrolAnswer{}, err
+	}
+	var answer link.EnrolAnswer
+	err = o.Store.Batch(func(tx *state.Tx) error {
+		n, err := o.enrol(tx, token, req, key)
+		if err != nil {
+			return err
+		}
+		answer, err = o.answer(tx, n)
+		return err
+	})
+	return answer, err
+}
+
+func checkRequest(req link.EnrolRequest) (ca.Key, error) {
+	refuse := func(format string, args ...any) (ca.Key, error) {
+		return ca.Key{}, link.Refused.Errorf("cannot enrol: "+format, args...)
+	}
+	switch {
+	case req.Protocol < link.ProtocolMin:
+		return ca.Key{}, link.ProtocolTooOld.Errorf("the host speaks protocol %d, the control plane %d to %d", req.Protocol, link.ProtocolMin, link.ProtocolMax)
+	case req.Protocol > link.ProtocolMax:
+		return ca.Key{}, link.ProtocolTooNew.Errorf("the host speaks protocol %d, the control plane %d to %d", req.Protocol, link.ProtocolMin, link.ProtocolMax)
+	case !enrolmentID.MatchString(req.EnrolmentID):
+		return refuse("the enrolment id is not 32 hex digits")
+	}
+	if p, err := json.Marshal(req.Profile); err != nil || len(p) > maxProfile {
+		return refuse("the profile is larger than %d bytes", maxProfile)
+	}
+	if i, err := json.Marshal(req.Inventory); err != nil || len(i) > MaxInventory {
+		return refuse("the inventory is larger than %d bytes", MaxInventory)
+	}
+	if doc := localDeclaration(req); doc != nil {
+		if _, err := declaration.Parse(doc); err != nil {
+			return refuse("the local %w", err)
+		}
+	}
+	key, err := ca.RequestKey(req.CSR)
+	if err != nil {
+		return refuse("%w", err)
+	}
+	return key, nil
+}
+
+// localDeclaration returns the declaration the machine had, nil for none.
+func localDeclaration(req link.EnrolRequest) []byte {
+	if len(req.Declaration) == 0 || string(req.Declaration) == "null" {
+		return nil
+	}
+	return req.Declaration
+}
+
+// enrol finds or makes the node of one enrolment.
+func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca.Key) (*state.Node, error) {
+	t, err := known(tx, token)
+	if err != nil {
+		return nil, err
+	}
+	e, err := tx.Enrolment(req.EnrolmentID)
+	if err != nil {
+		return nil, err
+	}
+	if e != nil {
+		return o.again(tx, t, e, key)
+	}
+	switch n, err := tx.NodeByKey(key.ID); {
+	case err != nil:
+		return nil, err
+	case n != nil && n.State == state.Revoked:
+		return nil, revoked(n)
+	case n != nil:
+		return nil, link.EnrolmentConflict.Errorf("this key is that of node %q already, by another enrolment", n.ID)
+	}
+	now := o.Clock.Now().UTC()
+	if err := judge(t, now); err != nil {
+		return nil, err
+	}
+	if err := inScope(t, req.Profile.Hostname); err != nil {
+		return nil, err
+	}
+	t.Taken++
+	n := &state.Node{
+		ID: newID(), Key: key.ID, PublicKey: key.SPKI, Enrolment: req.EnrolmentID, Tags: t.Tags,
+		State: state.Pending, Profile: req.Profile,
+	}
+	e = &state.Enrolment{ID: req.EnrolmentID, Token: t.ID, Node: n.ID, Hostname: req.Profile.Hostname, At: now}
+	for _, err := range []error{
+		tx.PutToken(t), tx.PutEnrolment(e), tx.PutNode(n), tx.PutInventory(n.ID, &req.Inventory),
+		tx.PutLocalDeclaration(n.ID, localDeclaration(req)),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	// Only now, with everything about the machine written down, is it decided.
+	return n, o.decide(tx, n, t)
+}
+
+// again answers an enrolment that is there already.
+func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.Key) (*state.Node, error) {
+	n, err := tx.Node(e.Node)
+	switch {
+	case err != nil:
+		return nil, err
+	case n == nil:
+		return nil, fmt.Errorf("internal error: enrolment %q has no node", e.ID)
+	case n.Key != key.ID:
+		return nil, link.EnrolmentConflict.Errorf("enrolment %q was begun with another key", e.ID)
+	case n.State == state.Revoked:
+		return nil, revoked(n)
+	case e.Token == t.ID && n.State == state.Pending && !t.Revoked.IsZero():
+		return nil, judge(t, o.Clock.Now())
+	case e.Token == t.ID || !e.Acked.IsZero():
+		return n, nil
+	}
+	// It comes with another token: it takes a place of that one and gives its
+	// place of the first back.
+	if err := judge(t, o.Clock.Now()); err != nil {
+		return nil, err
+	}
+	if err := inScope(t, n.Profile.Hostname); err != nil {
+		return nil, err
+	}
+	first, err := tx.Token(e.Token)
+	if err != nil {
+		return nil, err
+	}
+	if first != nil {
+		first.Taken--
+		if err := tx.PutToken(first); err != nil {
+			return nil, err
+		}
+	}
+	t.Taken++
+	e.Token = t.ID
+	if err := tx.PutToken(t); err != nil {
+		return nil, err
+	}
+	if err := tx.PutEnrolment(e); err != nil {
+		return nil, err
+	}
+	if n.State != state.Pending {
+		return n, nil
+	}
+	n.Tags = t.Tags
+	return n, o.decide(tx, n, t)
+}
+
+func (o *Office) decide(tx *state.Tx, n *state.Node, t *state.Token) error {
+	if !t.Pending {
+		name := t.Name
+		if name == "" || hasWildcard(name) {
+			name = nameOf(n.Profile.Hostname)
+		}
+		return o.admit(tx, n, name, fmt.Sprintf("token %q admits", t.ID))
+	}
+	n.State = state.Pending
+	n.Decision = o.decision(n, fmt.Sprintf("token %q lets a person decide", t.ID))
+	if err := tx.PutNode(n); err != nil {
+		return err
+	}
+	return tx.AddEvent(&state.Event{At: n.Decision.At, Kind: "node.pending", Node: n.ID, Token: t.ID,
+		Sentence: fmt.Sprintf("machine %q waits for a person as node %q", n.Profile.Hostname, n.ID)})
+}
+
+func (o *Office) decision(n *state.Node, reason string) state.Decision {
+	p, _ := json.Marshal(n.Profile) // was JSON a moment ago
+	return state.Decision{State: n.State, Reason: reason, Profile: digest.FromBytes(p).String(), At: o.Clock.Now().UTC()}
+}
+
+// answer is what the host of an enrolment is told, now and each time.
+func (o *Office) answer(tx *state.Tx, n *state.Node) (link.EnrolAnswer, error) {
+	if n.State == state.Pending {
+		return link.EnrolAnswer{Answer: link.Pending.Answer(o.Clock.Now().UTC(), "")}, nil
+	}
+	addresses, err := o.addresses(tx)
+	if err != nil {
+		return link.EnrolAnswer{}, err
+	}
+	m, err := tx.Mesh()
+	if err != nil {
+		return link.EnrolAnswer{}, err
+	}
+	return link.EnrolAnswer{
+		Answer: link.Answer{ServerTime: o.Clock.Now().UTC()},
+		NodeID: n.ID, Name: n.Name, Mesh: m.ID, Certificate: n.Certificate, Chain: [][]byte{m.Root},
+		Addresses: addresses, Epoch: m.Epoch, Generation: n.Wanted.Generation,
+	}, nil
+}
+
+func (o *Office) addresses(tx *state.Tx) ([]string, error) {
+	if a := tx.Addresses(); len(a) > 0 {
+		return a, nil
+	}
+	return o.Addresses()
+}
+
+func revoked(n *state.Node) error {
+	return link.NodeRevoked.Errorf("node %q was revoked; the machine keeps what it has", n.Name)
+}

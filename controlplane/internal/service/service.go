@@ -1,0 +1,140 @@
+// Package service is the control plane as one process: it opens the state,
+// listens, answers nodes and the person who runs it, and stops.
+//
+// It runs as any user and writes nothing outside its state directory. The lock
+// on the state says that it is alone; the socket is made only under that lock.
+// It may be killed at any instant: what was acknowledged is in the state, and
+// the next start needs nothing repaired.
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nox-mesh/nox-mesh/bundle/content"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/address"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/config"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/internal/socket"
+	"github.com/nox-mesh/nox-mesh/internal/version"
+)
+
+// Run serves until ctx ends, then drains and returns nil.
+func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) error {
+	cfg, err := config.Read(l.ControllerConfig())
+	if err != nil {
+		return err
+	}
+	if err := stateDir(l.ControllerState()); err != nil {
+		return err
+	}
+	store, err := state.Open(l.ControllerStore())
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	mesh, authority, err := admission.Found(store, c)
+	if err != nil {
+		return err
+	}
+	blobs, err := content.Open(l.ControllerContent())
+	if err != nil {
+		return err
+	}
+	listeners, served, err := address.Listen(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find}
+	nodes := wire.New(office, blobs, log)
+	desk := &admin.Desk{Office: office, Content: blobs, Wire: nodes, Served: served, Log: log}
+	door, err := socket.Listen(l.ControllerSocket(), socket.OwnerOnly)
+	if err != nil {
+		for _, l := range listeners {
+			l.Close()
+		}
+		return err
+	}
+	log.Info("control plane serves", "version", version.Running(), "mesh", mesh.ID, "epoch", mesh.Epoch, "listen", served.String())
+	err = both(ctx,
+		func(ctx context.Context) error { return nodes.Serve(ctx, listeners...) },
+		func(ctx context.Context) error { return serveDesk(ctx, door, desk) })
+	if err == nil {
+		log.Info("control plane has stopped")
+	}
+	return err
+}
+
+// stateDir makes the directory if it is not there.
+func stateDir(path string) error {
+	if err := durable.MkdirAll(path, 0o700); err != nil {
+		return fault.Failedf("cannot make the state directory: %w", err).
+			Hint("make %q, owned by the user the control plane runs as, mode 0700", path)
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		return fault.Failedf("cannot use the state directory: %w", err)
+	}
+	if fi.Mode().Perm()&0o022 != 0 {
+		return fault.Refusedf("cannot use the state directory %q: others may write in it (mode %04o)", path, fi.Mode().Perm()).
+			Hint("run `chmod 0700 %s`", path)
+	}
+	return nil
+}
+
+// both runs the two until ctx ends or one fails, and waits for both.
+func both(ctx context.Context, a, b func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var errs [2]error
+	for i, f := range []func(context.Context) error{a, b} {
+		wg.Go(func() {
+			defer cancel()
+			errs[i] = f(ctx)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// serveDesk answers on the admin socket until ctx ends.
+func serveDesk(ctx context.Context, door net.Listener, desk *admin.Desk) error {
+	srv := &http.Server{
+		Handler: desk.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	var wg sync.WaitGroup
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	wg.Go(func() {
+		<-inner.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if srv.Shutdown(last) != nil {
+			_ = srv.Close()
+		}
+	})
+	err := srv.Serve(door)
+	stop()
+	wg.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,165 @@
+package state
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/host/profile"
+)
+
+// A Mesh is who this control plane is. It is made once.
+type Mesh struct {
+	// ID is 32 hex digits.
+	ID string `json:"id"`
+	// Epoch is raised by each restore; it orders declarations before their
+	// generation does.
+	Epoch uint64 `json:"epoch"`
+	// RootKey (PKCS #8, DER) and Root (X.509, DER) are the mesh root.
+	RootKey []byte    `json:"root_key"`
+	Root    []byte    `json:"root"`
+	Created time.Time `json:"created"`
+}
+
+// A Token is an enrolment token without its secret: the public half of the key
+// whose seed the token carries.
+type Token struct {
+	ID        string    `json:"id"`
+	PublicKey []byte    `json:"public_key"`
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires"`
+	// Uses is how many nodes it may enrol, Taken how many hold a place of it:
+	// reserved or used up.
+	Uses  int `json:"uses"`
+	Taken int `json:"taken"`
+	// Name is the pattern the node's name is bound to, or "".
+	Name    string    `json:"name,omitempty"`
+	Tags    []string  `json:"tags,omitempty"`
+	Pending bool      `json:"pending,omitempty"`
+	Revoked time.Time `json:"revoked,omitzero"`
+}
+
+// An Enrolment is one host's attempt to become a node. Its id was made by the
+// host and comes back with each retry.
+type Enrolment struct {
+	ID    string `json:"id"`
+	Token string `json:"token"`
+	Node  string `json:"node"`
+	// Hostname is what the host said it is called, for `token list`.
+	Hostname string    `json:"hostname,omitempty"`
+	At       time.Time `json:"at"`
+	// Acked is when the host said that its credential is durable.
+	Acked time.Time `json:"acked,omitzero"`
+}
+
+// NodeState is where a node is in its life.
+type NodeState string
+
+// The states of a node:
+//
+//	pending --approve--> admitted --ack--> enrolled
+//	   any --revoke--> revoked
+const (
+	// Pending waits for a person.
+	Pending NodeState = "pending"
+	// Admitted has a certificate, and has not said yet that it keeps it.
+	Admitted NodeState = "admitted"
+	// Enrolled uses its certificate.
+	Enrolled NodeState = "enrolled"
+	// Revoked may do nothing any more. Its name and key stay taken.
+	Revoked NodeState = "revoked"
+)
+
+// A Node is a machine that is, or asked to be, in the mesh.
+type Node struct {
+	// ID is 32 hex digits, made here.
+	ID string `json:"id"`
+	// Name is given at admission and is empty before.
+	Name string `json:"name,omitempty"`
+	// Key is the identity: the hex SHA-256 of the public key (SPKI).
+	Key string `json:"key"`
+	// PublicKey is the SPKI, Certificate the X.509 certificate, both DER.
+	PublicKey   []byte    `json:"public_key"`
+	Certificate []byte    `json:"certificate,omitempty"`
+	Enrolment   string    `json:"enrolment"`
+	Tags        []string  `json:"tags,omitempty"`
+	State       NodeState `json:"state"`
+	Decision    Decision  `json:"decision"`
+	// Profile is the one that was decided on. It is a claim, and no later claim
+	// replaces it without a person.
+	Profile profile.Profile `json:"profile"`
+	Wanted  Wanted          `json:"wanted"`
+	// Conflict says why the composition of its modules cannot be sent; Wanted is
+	// then the last one that could.
+	Conflict string  `json:"conflict,omitempty"`
+	Applied  Applied `json:"applied"`
+}
+
+// A Decision is what was decided about a node, and on what.
+type Decision struct {
+	State  NodeState `json:"state"`
+	Reason string    `json:"reason"`
+	// Profile is the digest of the profile that was looked at.
+	Profile string    `json:"profile"`
+	At      time.Time `json:"at"`
+}
+
+// Wanted names the declaration a node shall have; its bytes are beside it
+// (Tx.Declaration).
+type Wanted struct {
+	// Generation is the node's own count; 0 means that there is none yet.
+	Generation uint64 `json:"generation"`
+	Digest     string `json:"digest,omitempty"`
+	Size       int64  `json:"size,omitempty"`
+	// Content is the digest of the same declaration at generation 0: equal
+	// means that nothing a host would act on changed.
+	Content string `json:"content,omitempty"`
+	// Sources are the digests the declaration names.
+	Sources []string `json:"sources,omitempty"`
+}
+
+// Applied is what the node said last of a declaration of this mesh.
+type Applied struct {
+	Epoch      uint64    `json:"epoch,omitempty"`
+	Generation uint64    `json:"generation,omitempty"`
+	At         time.Time `json:"at,omitzero"`
+	// Failed is how many of its resources are not as declared.
+	Failed int `json:"failed,omitempty"`
+	// Version is the host's that runs, Installed the one on disk if it differs.
+	Version   string `json:"version,omitempty"`
+	Installed string `json:"installed,omitempty"`
+}
+
+// A Module is a named set of resources and the rule where it is present.
+type Module struct {
+	Name string `json:"name"`
+	// Version grows with each change of the document.
+	Version uint64 `json:"version"`
+	// Digest is that of the document, whose bytes are beside it
+	// (Tx.ModuleDocument).
+	Digest string `json:"digest"`
+	// Placement is a list of rules of which one must hold: "every", "node=N",
+	// "tag=T", "profile.KEY=V". Empty places it nowhere.
+	Placement []string  `json:"placement"`
+	Changed   time.Time `json:"changed"`
+}
+
+// An Event is one line of the log of what happened.
+type Event struct {
+	Sequence uint64    `json:"sequence"`
+	At       time.Time `json:"at"`
+	// Kind is a word such as "node.admitted".
+	Kind     string `json:"kind"`
+	Node     string `json:"node,omitempty"`
+	Token    string `json:"token,omitempty"`
+	Sentence string `json:"sentence"`
+}
+
+// A Report is one report of a node, as it came, and when.
+type Report struct {
+	At     time.Time   `json:"at"`
+	Report link.Report `json:"report"`
+}
+
+func encode(v any) ([]byte, error)    { return json.Marshal(v) }
+func decode(b []byte, into any) error { return json.Unmarshal(b, into) }

@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/internal/version"
+)
+
+const maxHello = 4 << 10
+
+// hello says whom one speaks to.
+func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
+	b, err := body(w, r, maxHello, bodyTimeout)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	var h link.Hello
+	if err := parse(b, &h); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	code := link.Code("")
+	switch {
+	case h.Protocol.Max < link.ProtocolMin:
+		code = link.ProtocolTooOld
+	case h.Protocol.Min > link.ProtocolMax:
+		code = link.ProtocolTooNew
+	}
+	if code != "" {
+		s.refuse(w, code.Errorf("the host speaks protocol %d to %d, the control plane %d to %d",
+			h.Protocol.Min, h.Protocol.Max, link.ProtocolMin, link.ProtocolMax))
+		return
+	}
+	s.answer(w, http.StatusOK, link.HelloAnswer{
+		Answer: link.Answer{ServerTime: s.now()}, Mesh: s.office.Authority.Mesh(),
+		Protocol: link.Range{Min: link.ProtocolMin, Max: link.ProtocolMax},
+		Version:  version.Running(), MaxBody: link.MaxEnrolBody,
+	})
+}
+
+// enrol admits, or not. The token and the form of the proof are looked at
+// before the body is read.
+func (s *Server) enrol(w http.ResponseWriter, r *http.Request) {
+	token := r.Header.Get(link.HeaderToken)
+	a, err := s.tryEnrol(w, r, token)
+	if err != nil {
+		s.refused(r, token, err)
+		s.refuse(w, err)
+		return
+	}
+	status := http.StatusOK
+	if a.Code == "" {
+		s.log.Info("node is admitted", "node", a.Name, "from", r.RemoteAddr, "token", token)
+	} else {
+		status = a.Code.Status()
+		if wait, ok := link.ParseRetry(a.Retry); ok {
+			w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())))
+		}
+	}
+	s.answer(w, status, a)
+}
+
+func (s *Server) tryEnrol(w http.ResponseWriter, r *http.Request, token string) (link.EnrolAnswer, error) {
+	var none link.EnrolAnswer
+	proof := r.Header.Get(link.HeaderProof)
+	if token == "" || proof == "" {
+		return none, link.BadProof.Errorf("the request has no %s or no %s", link.HeaderToken, link.HeaderProof)
+	}
+	t, err := s.office.Token(token)
+	if err != nil {
+		return none, err
+	}
+	size := r.ContentLength
+	if size < 0 || size > link.MaxEnrolBody {
+		size = link.MaxEnrolBody
+	}
+	if !s.bodies.take(size) {
+		return none, link.Busy.Errorf("too many machines enrol at once")
+	}
+	defer s.bodies.give(size)
+	b, err := body(w, r, link.MaxEnrolBody, enrolTimeout)
+	if err != nil {
+		return none, err
+	}
+	if err := link.VerifyProof(ed25519.PublicKey(t.PublicKey), *r.TLS, sha256.Sum256(b), proof); err != nil {
+		return none, err
+	}
+	var req link.EnrolRequest
+	if err := parse(b, &req); err != nil {
+		return none, err
+	}
+	return s.office.Enrol(token, req)
+}
+
+// ack hears that the node's credential is durable.
+func (s *Server) ack(w http.ResponseWriter, r *http.Request, n *state.Node) {
+	b, err := body(w, r, maxHello, bodyTimeout)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	var a link.AckRequest
+	if err := parse(b, &a); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	if err := s.office.Ack(n.ID, a.EnrolmentID); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	s.log.Info("node is enrolled", "node", n.Name)
+	s.done(w)
+}

@@ -1,0 +1,142 @@
+package wire
+
+import (
+	"sync"
+
+	"github.com/nox-mesh/nox-mesh/host/link"
+)
+
+// Links is who is connected: one slot a node.
+//
+//	take -> open --(newer take)--> superseded --> leave
+//	          |---(Revoke)-------> revoked -----> leave
+//	          |---(Drain)--------> draining ----> leave
+//	          `---(peer gone)-------------------> leave
+//
+// Only the slot that is in the map counts; one that leaves later than its
+// successor came takes nothing away.
+type Links struct {
+	mu       sync.Mutex
+	slots    map[string]*slot
+	draining bool
+	window   int
+}
+
+// A slot is one open link.
+type slot struct {
+	node string
+	// changed has a value when there may be something to tell.
+	changed chan struct{}
+	// end is closed when the link is to end; why is set before, and is empty
+	// for a link that a newer one superseded.
+	end chan struct{}
+	why link.MessageType
+}
+
+func newLinks() *Links { return &Links{slots: map[string]*slot{}} }
+
+// take opens the slot of a node and ends the one it had.
+func (l *Links) take(node string) *slot {
+	s := &slot{node: node, changed: make(chan struct{}, 1), end: make(chan struct{})}
+	s.changed <- struct{}{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if old := l.slots[node]; old != nil {
+		old.finish("")
+	}
+	if l.draining {
+		s.finish(link.MessageDrain)
+	}
+	l.slots[node] = s
+	return s
+}
+
+// leave takes the slot away if it is still the node's, and says whether it was.
+func (l *Links) leave(s *slot) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.slots[s.node] != s {
+		return false
+	}
+	delete(l.slots, s.node)
+	return true
+}
+
+// finish ends a slot, for the first reason only; Links.mu is held.
+func (s *slot) finish(why link.MessageType) {
+	select {
+	case <-s.end:
+	default:
+		s.why = why
+		close(s.end)
+	}
+}
+
+// Changed tells the links of those nodes that there may be news.
+func (l *Links) Changed(nodes ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range nodes {
+		if s := l.slots[n]; s != nil {
+			s.look()
+		}
+	}
+}
+
+// AllChanged tells every link that there may be news.
+func (l *Links) AllChanged() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.slots {
+		s.look()
+	}
+}
+
+func (s *slot) look() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // it has not looked yet, and will see both
+	}
+}
+
+// Revoke ends the link of a node; the state says already that it is revoked.
+func (l *Links) Revoke(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.slots[node]; s != nil {
+		s.finish(link.MessageRevoked)
+	}
+}
+
+// Drain ends all links, now and from now on. Nodes come back over a window
+// that grows with their number.
+func (l *Links) Drain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = true
+	l.window = min(2+len(l.slots)/100, 60)
+	for _, s := range l.slots {
+		s.finish(link.MessageDrain)
+	}
+}
+
+// Window is the seconds over which drained nodes come back.
+func (l *Links) Window() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.window
+}
+
+// Connected says whether a node has a link.
+func (l *Links) Connected(node string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.slots[node] != nil
+}
+
+// Count is how many links there are.
+func (l *Links) Count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.slots)
+}

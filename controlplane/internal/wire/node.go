@@ -1,0 +1,57 @@
+package wire
+
+import (
+	"net/http"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/host/link"
+)
+
+// asNode lets a node in, as itself.
+func (s *Server) asNode(handle func(http.ResponseWriter, *http.Request, *state.Node)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		n, err := s.who(r)
+		if err != nil {
+			if c := link.CodeOf(err); c == link.NodeRevoked || c == link.NodeUnknown {
+				// Told; nothing else will come of this connection.
+				w.Header().Set("Connection", "close")
+			}
+			s.refuse(w, err)
+			return
+		}
+		s.Seen.touch(n.ID)
+		handle(w, r, n)
+	}
+}
+
+// who returns the node that asks, as the state knows it now.
+func (s *Server) who(r *http.Request) (*state.Node, error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return nil, link.Refused.Errorf("cannot tell who asks: this needs the certificate of a node")
+	}
+	c := r.TLS.PeerCertificates[0]
+	id, err := s.office.Authority.VerifyNode(c)
+	if err != nil {
+		return nil, link.Refused.Errorf("cannot tell who asks: %w", err)
+	}
+	var n *state.Node
+	err = s.office.Store.View(func(tx *state.Tx) error {
+		n, err = current(tx, id, link.Pin(c))
+		return err
+	})
+	return n, err
+}
+
+// current returns the node of that id and key if it may do anything.
+func current(tx *state.Tx, id, key string) (*state.Node, error) {
+	n, err := tx.NodeByKey(key)
+	switch {
+	case err != nil:
+		return nil, err
+	case n == nil || n.ID != id:
+		return nil, link.NodeUnknown.Errorf("the control plane has no record of node %q", id)
+	case n.State == state.Revoked:
+		return nil, link.NodeRevoked.Errorf("node %q was revoked; the machine keeps what it has", n.Name)
+	}
+	return n, nil
+}

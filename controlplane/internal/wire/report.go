@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"net/http"
+	"regexp"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/host/profile"
+)
+
+// maxReport bounds a report: some ten thousand resources.
+const maxReport = 4 << 20
+
+var reportID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// report keeps what one reconcile did.
+func (s *Server) report(w http.ResponseWriter, r *http.Request, n *state.Node) {
+	b, err := body(w, r, maxReport, bodyTimeout)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	var rep link.Report
+	if err := parse(b, &rep); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	if !reportID.MatchString(rep.ID) {
+		s.refuse(w, link.Refused.Errorf("cannot keep the report: its id is not 32 hex digits"))
+		return
+	}
+	err = s.office.Store.Batch(func(tx *state.Tx) error {
+		isNew, err := tx.AddReport(n.ID, &state.Report{At: s.now(), Report: rep})
+		if err != nil || !isNew {
+			return err
+		}
+		now, err := current(tx, n.ID, n.Key)
+		if err != nil {
+			return err
+		}
+		mesh, err := tx.Mesh()
+		if err != nil {
+			return err
+		}
+		s.apply(now, mesh, &rep)
+		return tx.PutNode(now)
+	})
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	s.done(w)
+}
+
+// apply writes on the node what the report says of this mesh's declarations;
+// one that arrives late takes nothing back.
+func (s *Server) apply(n *state.Node, mesh *state.Mesh, rep *link.Report) {
+	a := &n.Applied
+	a.Version, a.Installed = rep.Version, rep.Installed
+	if rep.Source != "link" || rep.Mesh != mesh.ID || rep.Epoch > mesh.Epoch || rep.Epoch < a.Epoch {
+		return
+	}
+	if rep.Epoch == a.Epoch && rep.Generation < a.Generation || rep.Epoch == mesh.Epoch && rep.Generation > n.Wanted.Generation {
+		return
+	}
+	a.Epoch, a.Generation, a.At, a.Failed = rep.Epoch, rep.Generation, s.now(), 0
+	for _, r := range rep.Resources {
+		if !r.Outcome.Good() {
+			a.Failed++
+		}
+	}
+}
+
+// inventory keeps what the node says it has.
+func (s *Server) inventory(w http.ResponseWriter, r *http.Request, n *state.Node) {
+	b, err := body(w, r, admission.MaxInventory, bodyTimeout)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	var inv profile.Inventory
+	if err := parse(b, &inv); err != nil {
+		s.refuse(w, err)
+		return
+	}
+	err = s.office.Store.Batch(func(tx *state.Tx) error {
+		if _, err := current(tx, n.ID, n.Key); err != nil {
+			return err
+		}
+		return tx.PutInventory(n.ID, &inv)
+	})
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	s.done(w)
+}
