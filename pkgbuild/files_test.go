@@ -12,7 +12,7 @@ func TestHostUnitStartsTheLauncher(t *testing.T) {
 	unit := string(HostUnit("/usr/local/bin/mesh-host"))
 	for _, line := range []string{
 		"ExecStart=/var/lib/nox-mesh/launcher/mesh-host launch /usr/local/bin/mesh-host",
-		"ExecStopPost=-/var/lib/nox-mesh/launcher/mesh-host post",
+		"ExecReload=/var/lib/nox-mesh/launcher/mesh-host reload $MAINPID",
 		"Type=notify", "Restart=always", "RestartPreventExitStatus=179", "WatchdogSec=30",
 		"TimeoutStartSec=30", "TimeoutStartFailureMode=kill", "TimeoutStopSec=30",
 		"RestartSec=100ms", "StartLimitIntervalSec=0", "WantedBy=multi-user.target",

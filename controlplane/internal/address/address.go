@@ -111,7 +111,7 @@ func ipsOf(as []net.Addr) []netip.Addr {
 }
 
 // Find returns where other machines can dial the listeners: the addresses of
-// interfaces that have a default route, and those that are listened on by
+// interfaces that have a default route (of all, when none has one), and those that are listened on by
 // themselves; loopback only if that is all there is.
 func (s Served) Find() ([]string, error) {
 	routed, err := routedAddresses()

@@ -11,10 +11,14 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // routedAddresses returns the global addresses of the interfaces that have a
-// default route, of the family of that route.
+// default route, of the family of that route. On a network with no way out (a
+// switch between a few machines) no interface has one: then it is those of all
+// interfaces but loopback.
 func routedAddresses() ([]netip.Addr, error) {
 	v4, err := readRoutes("/proc/net/route", defaultRoutes4)
 	if err != nil {
@@ -44,6 +48,18 @@ func routedAddresses() ([]netip.Addr, error) {
 	}
 	collect(v4, netip.Addr.Is4)
 	collect(v6, netip.Addr.Is6)
+	if len(out) > 0 {
+		return out, nil
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, fault.Failedf("cannot list the addresses of this machine: %w", err)
+	}
+	for _, i := range all {
+		if i.Flags&net.FlagUp != 0 && i.Flags&net.FlagLoopback == 0 {
+			collect([]string{i.Name}, netip.Addr.IsValid)
+		}
+	}
 	return out, nil
 }
 

@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
 // TestMain makes the test binary a launcher ("launch") and a host ("run").
@@ -38,7 +42,7 @@ func TestLauncherBecomesTheHost(t *testing.T) {
 	}
 }
 
-func TestHostThatCannotBeStartedIsSaid(t *testing.T) {
+func TestABinaryThatCannotBeExecutedIsSaidAndTheCopyServes(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte("no program"), 0o755); err != nil {
@@ -49,9 +53,31 @@ func TestHostThatCannotBeStartedIsSaid(t *testing.T) {
 		text:                          "exec format error",
 		dir:                           "permission denied",
 	} {
-		_, out, code := launch(t, binary)
-		if code != ExitCannotStart || !strings.Contains(out, cause) || !strings.Contains(out, binary) {
-			t.Errorf("printed %q, exit %d; want %q and exit %d", out, code, cause, ExitCannotStart)
+		pid, out, code := launch(t, binary)
+		if code != 3 || !strings.Contains(out, cause) || !strings.Contains(out, binary) || !strings.Contains(out, fmt.Sprintf("host %d run @x\n", pid)) {
+			t.Errorf("printed %q, exit %d; want %q, and the host from the launcher's copy", out, code, cause)
+		}
+	}
+}
+
+func TestTheUnitKnowsTheLaunchersLastWord(t *testing.T) {
+	want := fmt.Sprintf("RestartPreventExitStatus=%d\n", ExitCannotStart)
+	if unit := string(pkgbuild.HostUnit("/usr/bin/mesh-host")); !strings.Contains(unit, want) {
+		t.Errorf("the unit has no %q:\n%s", want, unit)
+	}
+}
+
+func TestReloadSignalsTheProcess(t *testing.T) {
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGHUP)
+	defer signal.Stop(got)
+	if code := Reload([]string{fmt.Sprint(os.Getpid())}); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	<-got
+	for _, bad := range [][]string{nil, {"x"}, {"0"}, {"-1"}, {"1"}} {
+		if code := Reload(bad); code != 2 {
+			t.Errorf("reload %v: exit %d, want 2", bad, code)
 		}
 	}
 }
