@@ -9,7 +9,7 @@ REPORT      := go run ./lab/cmd/test-report
 RACE         = $(if $(shell command -v gcc),-race)
 UNIT         = CGO_ENABLED=$(if $(RACE),1,0) go test -json $(RACE) ./...
 # In CI a machine test that cannot run fails; elsewhere it is skipped.
-MACHINE      = $(if $(filter true,$(CI)),NOX_REQUIRE_MACHINE=1) go test -json -count=1 -p 1 -timeout 25m -tags machine ./lab/...
+MACHINE      = $(if $(filter true,$(CI)),NOX_REQUIRE_MACHINE=1) go test -json -count=1 -p 1 -timeout 25m -tags machine ./lab/machine ./lab/machinetest
 
 help: ## list what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18

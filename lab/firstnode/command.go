@@ -28,14 +28,22 @@ func Command(ctx context.Context, args []string, std cli.Stdio) error {
 		},
 	}
 	root.PersistentFlags().StringVar(&dir, "dir", "", "the `folder` the node is in (default ~/.local/state/nox-mesh-lab, for root /var/lib/nox-mesh-lab)")
-	root.AddCommand(
-		&cobra.Command{
-			Use:     "up",
-			Short:   "Make a release with throwaway keys and a first node of it, and leave that running",
-			Example: "  mesh-lab up --dir /tmp/node",
-			Args:    cobra.NoArgs,
-			RunE:    func(c *cobra.Command, _ []string) error { return node.Up(c.Context()) },
+	up := &cobra.Command{
+		Use:     "up",
+		Short:   "Make a release with throwaway keys and a first node of it, and leave that running",
+		Example: "  mesh-lab up --dir /tmp/node\n  mesh-lab up --from dist",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if node.From != "" {
+				if node.From, err = filepath.Abs(node.From); err != nil {
+					return err
+				}
+			}
+			return node.Up(c.Context())
 		},
+	}
+	up.Flags().StringVar(&node.From, "from", "", "raise the node from the release in this `folder` instead of making one")
+	root.AddCommand(up,
 		&cobra.Command{
 			Use:     "status",
 			Short:   "Show what runs, and what the host and the control plane say",

@@ -37,6 +37,8 @@ import (
 type Node struct {
 	// Dir is the folder, absolute.
 	Dir string
+	// From is a folder with a release to raise the node from; empty makes one.
+	From string
 	// DownCommand is what a person types to end it.
 	DownCommand string
 	Std         cli.Stdio
@@ -67,6 +69,14 @@ func (n *Node) resolve() {
 
 func (n *Node) path(parts ...string) string {
 	return filepath.Join(append([]string{n.Dir}, parts...)...)
+}
+
+// dist is the folder the release is in.
+func (n *Node) dist(pattern string) string {
+	if n.From != "" {
+		return filepath.Join(n.From, pattern)
+	}
+	return n.path("dist", pattern)
 }
 
 // machine is where the paths of the node's machine really are.

@@ -22,7 +22,7 @@ func (n *Node) journeySteps() []step {
 	root := n.path("root")
 	return []step{
 		{"unpack the floor", func(ctx context.Context) error {
-			tarball, err := onlyMatch(n.path("dist/nox-mesh-host-*.tar.gz"))
+			tarball, err := onlyMatch(n.dist("nox-mesh-host-*.tar.gz"))
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func (n *Node) journeySteps() []step {
 		{"choose the control plane's address", func(context.Context) error { return n.configure() }},
 		{"start the host", n.startHost},
 		{"bootstrap from the bundle", func(ctx context.Context) error {
-			bundle, err := onlyMatch(n.path("dist/*.bundle.tar"))
+			bundle, err := onlyMatch(n.dist("*.bundle.tar"))
 			if err != nil {
 				return err
 			}

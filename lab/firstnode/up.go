@@ -13,7 +13,7 @@ import (
 // journeyLimit is far over what the journey takes: seconds.
 const journeyLimit = 5 * time.Minute
 
-// Up makes a release and a first node of it, and leaves that running. When the
+// Up makes a release (or takes the one in From) and a first node of it, and leaves that running. When the
 // node runs already it shows its status instead; what a failed Up left is
 // ended and removed first.
 func (n *Node) Up(ctx context.Context) error {
@@ -49,11 +49,13 @@ func (n *Node) Up(ctx context.Context) error {
 
 func (n *Node) up(ctx context.Context) error {
 	fmt.Fprintf(n.Std.Out, "everything is in %s\n\n", n.Dir)
-	compiling, err := n.walk(ctx, "a release", n.releaseSteps())
-	if err != nil {
-		return err
+	if n.From == "" {
+		compiling, err := n.walk(ctx, "a release", n.releaseSteps())
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(n.Std.Out, "  %-44s %s\n\n", "", seconds(compiling))
 	}
-	fmt.Fprintf(n.Std.Out, "  %-44s %s\n\n", "", seconds(compiling))
 	ctx, cancel := context.WithTimeoutCause(ctx, journeyLimit, fmt.Errorf("it takes longer than %s", journeyLimit))
 	defer cancel()
 	journey, err := n.walk(ctx, "the first node", n.journeySteps())
