@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
@@ -115,7 +116,7 @@ func open(path string) (*bbolt.DB, error) {
 	db, err := guard(func() (*bbolt.DB, error) {
 		return bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 50 * time.Millisecond})
 	})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, ErrLocked
 	}
 	if err != nil {
