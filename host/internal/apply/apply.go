@@ -33,8 +33,13 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// Deadline is how long one resource may take.
-const Deadline = 5 * time.Minute
+const (
+	// Deadline is how long one resource may take.
+	Deadline = 5 * time.Minute
+	// Grace is how much longer the resource in hand may take when the host is
+	// to stop. It ends before the unit's TimeoutStopSec (30 s) does.
+	Grace = 20 * time.Second
+)
 
 // Content makes sure that content is in the content store.
 type Content interface {
@@ -75,18 +80,24 @@ func (e *Engine) Busy() *Busy {
 	return e.busy
 }
 
-// on bounds the work on one resource and says what is being worked on. The
-// end of the pass does not reach it: what is in hand is finished and recorded.
-func (e *Engine) on(ctx context.Context, key string) (context.Context, func()) {
+// on bounds the work on one resource and says what is being worked on. When
+// the pass ends before it, what is in hand has Grace to be finished and
+// recorded.
+func (e *Engine) on(pass context.Context, key string) (context.Context, func()) {
 	limit := e.Deadline
 	if limit == 0 {
 		limit = Deadline
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(pass), limit)
+	unlink := context.AfterFunc(pass, func() {
+		last := time.AfterFunc(Grace, cancel)
+		context.AfterFunc(ctx, func() { last.Stop() })
+	})
 	e.mu.Lock()
 	e.busy = &Busy{Key: key, Since: e.Clock.Now()}
 	e.mu.Unlock()
 	return ctx, func() {
+		unlink()
 		cancel()
 		e.mu.Lock()
 		e.busy = nil

@@ -39,8 +39,8 @@ type pass struct {
 // Reconcile makes one pass. It returns nil, nil when nothing was ever
 // declared. The error is of the pass as a whole (the store cannot be read);
 // what became of each resource is in the report. When ctx ends, the resource
-// in hand is finished as its kind finishes it and the rest is left for the
-// next pass: the report is then nil and the error that of ctx.
+// in hand is finished and the rest is left for the next pass: the report then
+// holds what was done, and the error is that of ctx.
 func (e *Engine) Reconcile(ctx context.Context, trigger string) (*link.Report, error) {
 	p := &pass{engine: e, records: map[string]*resource.Record{}, blocked: map[string]declaration.Outcome{}, missing: map[digest.Digest]error{}}
 	if err := p.load(); err != nil {
@@ -60,19 +60,15 @@ func (e *Engine) Reconcile(ctx context.Context, trigger string) (*link.Report, e
 	p.fetch(ctx)
 	p.removeUndeclared(ctx)
 	for _, i := range p.declared.Order() {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		if ctx.Err() == nil {
+			p.apply(ctx, &p.declared.Resources[i])
 		}
-		p.apply(ctx, &p.declared.Resources[i])
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
 	}
 	if err := e.Store.Restamp(p.restamp); err != nil {
 		return nil, err
 	}
 	p.report.Finished = e.Clock.Now().UTC()
-	return &p.report, nil
+	return &p.report, ctx.Err()
 }
 
 func newID() string {
@@ -126,6 +122,10 @@ func (p *pass) removeUndeclared(ctx context.Context) {
 	for _, r := range gone {
 		if ctx.Err() != nil {
 			return
+		}
+		if len(p.missing) > 0 {
+			p.tell(r.Key, r.ID, declaration.Skipped, "stays until all content of the new declaration is here", nil)
+			continue
 		}
 		p.remove(ctx, r)
 	}

@@ -112,7 +112,7 @@ func (s *Service) Plan(ctx context.Context, document []byte) ([]apply.Step, erro
 
 // Apply implements Host.
 func (s *Service) Apply(ctx context.Context, document []byte) (link.Report, error) {
-	if _, err := s.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document}, nil); err != nil {
+	if _, err := s.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document}, nil, false); err != nil {
 		return link.Report{}, err
 	}
 	return s.reconciled(ctx, loop.TriggerDeclaration)
@@ -144,25 +144,13 @@ func (s *Service) Bundle(ctx context.Context, r BundleRequest) (link.Report, err
 	if err != nil {
 		return link.Report{}, err
 	}
-	_, err = s.engine.Accept(store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document},
-		&store.Counter{Name: info.Name, Counter: info.Counter})
+	_, err = s.engine.Accept(
+		store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document},
+		&store.Release{Name: info.Name, Counter: info.Counter, Root: info.Policy.RootBytes()}, r.AllowRollback)
 	if err != nil {
 		return link.Report{}, err
 	}
-	if err := s.keepRoot(root, info); err != nil {
-		return link.Report{}, err
-	}
 	return s.reconciled(ctx, loop.TriggerDeclaration)
-}
-
-// keepRoot records the release root in force when the bundle, or the software,
-// moved it.
-func (s *Service) keepRoot(before []byte, info *bundle.Info) error {
-	now := info.Policy.RootBytes()
-	if now == nil || string(now) == string(before) {
-		return nil
-	}
-	return s.store.SetRoot(now)
 }
 
 // Pass implements Host.

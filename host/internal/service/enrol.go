@@ -160,7 +160,7 @@ type linkHandler struct{ s *Service }
 
 // Declaration takes what the mesh declares, durably; the loop applies it.
 func (h linkHandler) Declaration(ctx context.Context, m link.DeclarationMessage) error {
-	fresh, err := h.s.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Document: m.Document}, nil)
+	fresh, err := h.s.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Document: m.Document}, nil, false)
 	if err != nil {
 		return err
 	}

@@ -165,10 +165,12 @@ func (s *Service) await(ctx context.Context, ok func() bool) bool {
 // pass is what the loop runs.
 func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 	report, err := s.engine.Reconcile(ctx, trigger)
+	if errors.Is(err, context.Canceled) && report != nil {
+		// What was done is in the history; the rest is for the next pass.
+		return loop.Result{Err: errors.Join(err, s.keepPart(*report))}
+	}
 	if err != nil {
-		if !errors.Is(err, context.Canceled) {
-			s.Log.Error("pass", "trigger", trigger, "cause", err)
-		}
+		s.Log.Error("pass", "trigger", trigger, "cause", err)
 		return loop.Result{Err: err}
 	}
 	if report != nil {
@@ -188,6 +190,17 @@ func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 	}
 	s.changed()
 	return loop.Result{Report: report}
+}
+
+// keepPart keeps the report of a pass that was interrupted, if it did anything.
+func (s *Service) keepPart(report link.Report) error {
+	for _, r := range report.Resources {
+		if r.Outcome.Changed() || !r.Outcome.Good() {
+			report.Trigger += " (interrupted)"
+			return s.store.AddReport(report, report.Mesh != "")
+		}
+	}
+	return nil
 }
 
 // newsIn reports whether a report says anything the one before it did not: a

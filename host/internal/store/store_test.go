@@ -199,7 +199,7 @@ func TestTheLastHundredReportsAreKept(t *testing.T) {
 func TestCounterOnlyGrows(t *testing.T) {
 	s, _ := begin(t)
 	for _, n := range []uint64{5, 3} {
-		if err := s.Accept(Wanted{Name: "x", Document: []byte("{}")}, &Counter{Name: "b", Counter: n}); err != nil {
+		if err := s.Accept(Wanted{Name: "x", Document: []byte("{}")}, &Release{Name: "b", Counter: n}); err != nil {
 			t.Fatal(err)
 		}
 	}

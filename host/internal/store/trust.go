@@ -6,10 +6,14 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Counter is the counter of a bundle's name. It only grows.
-type Counter struct {
+// Release is what a bundle moves of the machine's trust.
+type Release struct {
+	// Name is the bundle's, Counter the one that only grows.
 	Name    string
 	Counter uint64
+	// Root is the release root in force after it, as it was signed; nil leaves
+	// the one there is.
+	Root []byte
 }
 
 var (
@@ -29,12 +33,17 @@ func (s *Store) CounterOf(name string) (n uint64, err error) {
 	return n, err
 }
 
-func raise(tx *bbolt.Tx, c Counter) error {
-	b, key := tx.Bucket(bucketTrust), []byte(prefixCounter+c.Name)
-	if v := b.Get(key); len(v) == 8 && be(v) >= c.Counter {
+func take(tx *bbolt.Tx, r Release) error {
+	b, key := tx.Bucket(bucketTrust), []byte(prefixCounter+r.Name)
+	if v := b.Get(key); len(v) != 8 || be(v) < r.Counter {
+		if err := b.Put(key, number(r.Counter)); err != nil {
+			return err
+		}
+	}
+	if r.Root == nil {
 		return nil
 	}
-	return b.Put(key, number(c.Counter))
+	return b.Put(keyRoot, r.Root)
 }
 
 // Root returns the release root in force, as it was signed, or nil when the
@@ -45,13 +54,6 @@ func (s *Store) Root() (root []byte, err error) {
 		return nil
 	})
 	return root, err
-}
-
-// SetRoot makes root the release root in force.
-func (s *Store) SetRoot(root []byte) error {
-	return s.update("the release root", func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketTrust).Put(keyRoot, root)
-	})
 }
 
 // Counters returns the highest counters accepted, by bundle name.

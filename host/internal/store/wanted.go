@@ -55,16 +55,16 @@ func (s *Store) Wanted() (*Wanted, error) {
 	return w, err
 }
 
-// Accept makes w the declaration in force. With a bundle's name and counter it
-// raises the counter in the same transaction.
-func (s *Store) Accept(w Wanted, counter *Counter) error {
+// Accept makes w the declaration in force, and takes over what the release it
+// came in says of trust, in one transaction.
+func (s *Store) Accept(w Wanted, release *Release) error {
 	return s.update("the declaration", func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketWanted)
 		if err := b.Put(keyDocument, w.Document); err != nil {
 			return err
 		}
-		if counter != nil {
-			if err := raise(tx, *counter); err != nil {
+		if release != nil {
+			if err := take(tx, *release); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/internal/manpage"
 )
 
 // program is what every command of one call shares.
@@ -61,7 +62,7 @@ Every other node:    mesh-host install
 		p.status(), p.owned(), p.history(), p.profile(),
 		p.plan(), p.apply(),
 		p.verify(), p.bundle(),
-		p.run(), p.version(),
+		p.run(), p.version(), manpage.Command(),
 	)
 	for _, c := range root.Commands() {
 		wrapArgs(c)
