@@ -45,7 +45,7 @@ func Install(ctx context.Context, o Options) (Summary, error) {
 	if found && rec.Prefix != o.Prefix {
 		prefixes = append(prefixes, rec.Prefix)
 	}
-	d, err := decide(o.Layout, prefixes, o.From, o.ExpectRoot)
+	d, err := decide(o.Layout, o.Root, prefixes, o.From, o.ExpectRoot)
 	if err != nil {
 		return Summary{}, err
 	}

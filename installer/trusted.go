@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,9 +34,10 @@ type decision struct {
 }
 
 // decide verifies the unpacked tarball in dir. prefixes are where this install
-// goes and where an earlier one went. It reads the machine and the
-// folder, and writes nothing.
-func decide(l layout.Layout, prefixes []string, dir, expectRoot string) (*decision, error) {
+// goes and where an earlier one went; recorded is the release root the host has
+// in force, if it ever recorded one. It reads the machine and the folder, and
+// writes nothing.
+func decide(l layout.Layout, recorded []byte, prefixes []string, dir, expectRoot string) (*decision, error) {
 	manifest, err := readSmall(filepath.Join(dir, pkgbuild.ManifestName))
 	if err != nil {
 		return nil, damaged(err)
@@ -51,7 +51,7 @@ func decide(l layout.Layout, prefixes []string, dir, expectRoot string) (*decisi
 		return nil, damaged(err)
 	}
 	d := &decision{roots: roots}
-	policy, err := machineTrust(l, prefixes)
+	policy, err := machineTrust(l, recorded, prefixes)
 	if err != nil {
 		return nil, err
 	}
@@ -91,31 +91,14 @@ func damaged(err error) error {
 	return fault.Refusedf("cannot install: the unpacked tarball is damaged: %w", err).Hint("fetch and unpack it again")
 }
 
-// machineTrust returns whom this machine trusts already, or nil: the
-// administrator's directory, then the chain that was installed under one of
-// the prefixes.
-func machineTrust(l layout.Layout, prefixes []string) (*trust.Policy, error) {
-	dirs := []string{l.AdminTrust()}
-	for _, p := range prefixes {
-		dirs = append(dirs, l.ShippedTrust(p))
-	}
-	var known []*trust.Policy
-	for _, dir := range dirs {
-		p, err := trust.LoadDir(dir)
-		if errors.Is(err, trust.ErrEmpty) || errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot install: %w", err)
-		}
-		known = append(known, p)
-	}
-	if len(known) == 0 {
+// machineTrust returns whom this machine trusts already, or nil.
+func machineTrust(l layout.Layout, recorded []byte, prefixes []string) (*trust.Policy, error) {
+	p, err := trust.Machine(l, recorded, prefixes...)
+	if errors.Is(err, trust.ErrEmpty) {
 		return nil, nil
 	}
-	p, err := trust.Merge(known...)
 	if err != nil {
-		return nil, fmt.Errorf("cannot install: the release roots on this machine (%q) contradict each other: %w", dirs, err)
+		return nil, fmt.Errorf("cannot install: the release roots on this machine contradict each other: %w", err)
 	}
 	return p, nil
 }

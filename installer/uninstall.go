@@ -29,7 +29,7 @@ func Uninstall(ctx context.Context, o UninstallOptions) (UninstallSummary, error
 		return u.summary, err
 	}
 	if !ok {
-		return u.summary, u.leftovers()
+		return u.summary, u.leftovers(ctx)
 	}
 	u.rec = rec
 	owned, err := u.mayGo(ctx)
@@ -55,10 +55,13 @@ type removal struct {
 
 // leftovers takes away what there is without a record: an install was killed
 // before its first step, or an uninstall before its last.
-func (u *removal) leftovers() error {
+func (u *removal) leftovers(ctx context.Context) error {
 	l := u.o.Layout
 	if err := sweep(l.InstallManifest()); err != nil {
 		return fmt.Errorf("cannot uninstall: %w", err)
+	}
+	if _, err := os.Lstat(l.State()); err == nil && u.o.Purge {
+		return u.purgeLeft(ctx)
 	}
 	if !rmdirOnly(l.State()) {
 		return fault.Failedf("cannot uninstall: %q is not there, so no tarball was installed here", l.InstallManifest())
@@ -78,11 +81,11 @@ func (u *removal) mayGo(ctx context.Context) (owned int, err error) {
 	}
 	if owned > 0 && !u.o.KeepResources {
 		return 0, fault.Refusedf("cannot uninstall: the host owns %d resources on this machine", owned).
-			Hint("retire first, or leave them unmanaged with --keep-resources")
+			Hint("apply an empty declaration first, or leave them unmanaged with --keep-resources")
 	}
 	if owned > 0 && u.o.Purge {
 		return 0, fault.Usagef("cannot purge the state: it says which %d resources the host owns", owned).
-			Hint("retire first, or leave out --purge")
+			Hint("apply an empty declaration first, or leave out --purge")
 	}
 	return owned, nil
 }
@@ -111,19 +114,46 @@ func (u *removal) run(ctx context.Context, processesStay bool) error {
 		return err
 	}
 	if u.o.Purge {
-		entries, err := os.ReadDir(l.State())
-		if err != nil {
+		if err := u.purge(); err != nil {
 			return err
-		}
-		for _, e := range entries {
-			if path := filepath.Join(l.State(), e.Name()); path != l.InstallManifest() {
-				if err := u.tree(path); err != nil {
-					return err
-				}
-			}
 		}
 	}
 	return u.directories(processesStay)
+}
+
+// purge takes the state away: store, identity, content.
+func (u *removal) purge() error {
+	l := u.o.Layout
+	entries, err := os.ReadDir(l.State())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if path := filepath.Join(l.State(), e.Name()); path != l.InstallManifest() {
+			if err := u.tree(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// purgeLeft takes away the state that an uninstall without --purge left.
+func (u *removal) purgeLeft(ctx context.Context) error {
+	l := u.o.Layout
+	if _, err := u.mayGo(ctx); err != nil {
+		return err
+	}
+	if err := u.stop(ctx); err != nil {
+		return err
+	}
+	if err := u.purge(); err != nil {
+		return fmt.Errorf("cannot uninstall: %w", err)
+	}
+	if rmdirOnly(l.State()) {
+		u.removed(l.State())
+	}
+	return nil
 }
 
 // stop ends the service for good, and refuses when a host runs all the same: it

@@ -121,8 +121,6 @@ type Process struct {
 	StopTimeout int
 	// FailureLimit is how many failures in a row halt it; 5 by default.
 	FailureLimit int
-	// Rollback puts the previous executable back when the limit is reached.
-	Rollback bool
 }
 
 // Key names the thing on the machine a resource is about, whatever its id:

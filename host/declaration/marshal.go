@@ -94,9 +94,6 @@ func (r *Resource) members() map[string]any {
 		if len(p.Env) > 0 {
 			m["env"] = p.Env
 		}
-		if p.Rollback {
-			m["rollback"] = true
-		}
 	}
 	return m
 }

@@ -25,7 +25,6 @@ func parseProcess(o *object) *Process {
 		StopSignal:       o.text("stop_signal", "SIGTERM"),
 		StopTimeout:      int(o.number("stop_timeout", 10, 1, 3600)),
 		FailureLimit:     int(o.number("failure_limit", 5, 1, 1000)),
-		Rollback:         o.flag("rollback"),
 	}
 	if p.Name != "" && !validName(p.Name) {
 		o.fault("name", "%q is not a name (a-z, 0-9, '-', at most 63)", p.Name)

@@ -36,12 +36,12 @@ var rules = map[Code]rule{
 	PinMismatch:       {"whoever answers there is not the control plane of this mesh", "run `mesh-controller address list`, and make a token with the right address", RetryNever, http.StatusForbidden, fault.Refused},
 	Pending:           {"a person has to admit this machine", "run `mesh-controller approve` on the control plane", "after 5 s", http.StatusAccepted, fault.Failed},
 	Refused:           {"the control plane refused this machine", "run `mesh-controller events` on the control plane", RetryNever, http.StatusForbidden, fault.Refused},
-	EnrolmentConflict: {"this enrolment was begun with another key", "run `mesh-host identity new`, then enrol again", RetryNever, http.StatusConflict, fault.Refused},
+	EnrolmentConflict: {"this enrolment was begun with another key", "remove the host's identity.json, then enrol again with a new token: it was copied from another machine", RetryNever, http.StatusConflict, fault.Refused},
 	ProtocolTooOld:    {"this host is too old for the control plane", "run `mesh-host install` of a newer release", RetryNever, http.StatusUpgradeRequired, fault.Refused},
-	ProtocolTooNew:    {"this host is too new for the control plane", "run `mesh-controller push` of a newer release bundle", RetryNever, http.StatusUpgradeRequired, fault.Refused},
+	ProtocolTooNew:    {"this host is too new for the control plane", "run a newer release of the control plane", RetryNever, http.StatusUpgradeRequired, fault.Refused},
 	Busy:              {"the control plane has too much to do", "wait; it is tried again", "after 10 s", http.StatusTooManyRequests, fault.Failed},
 	StoreUnavailable:  {"the control plane cannot write its state", "run `mesh-controller status` on the control plane", "after 30 s", http.StatusServiceUnavailable, fault.Failed},
-	NodeRevoked:       {"this node was revoked; the machine keeps what it has", "run `mesh-host retire`, or enrol again with a new token", "after 60 s", http.StatusForbidden, fault.Refused},
+	NodeRevoked:       {"this node was revoked; the machine keeps what it has", "enrol again with a new token, if it shall be a node", "after 60 s", http.StatusForbidden, fault.Refused},
 	NodeUnknown:       {"the control plane has no record of this node", "run `mesh-controller approve` on the control plane", "after 60 s", http.StatusForbidden, fault.Refused},
 }
 

@@ -11,12 +11,14 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -97,12 +99,26 @@ func JSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// Table prints rows under a header, aligned.
+// Table prints rows under a header, aligned, with no blanks at the end of a
+// line; a last column in which nothing is said is left out.
 func Table(w io.Writer, header []string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	last := len(header) - 1
+	if !slices.ContainsFunc(rows, func(r []string) bool { return len(r) > last && r[last] != "" }) {
+		header = header[:last]
+	}
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(header, "\t"))
 	for _, r := range rows {
-		fmt.Fprintln(t, strings.Join(r, "\t"))
+		fmt.Fprintln(t, strings.Join(r[:min(len(r), len(header))], "\t"))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,8 +7,10 @@
 package layout
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A Layout maps the paths of a machine to where they really are.
@@ -47,12 +49,32 @@ func (l Layout) Path(p string) string { return filepath.Join("/", l.Root, p) }
 const (
 	// FloorPrefix is where the floor tarball installs by default.
 	FloorPrefix = "/usr/local"
+	// PackagePrefix is where the distribution's package installs.
+	PackagePrefix = "/usr"
 	// HostUnit is the name of the unit that keeps the host up.
 	HostUnit = "mesh-host.service"
 	// HostName names the host's binary and its own resources; nothing that is
 	// declared may carry it.
 	HostName = "mesh-host"
 )
+
+// Prefixes are where the host's software may lie, as paths of the machine: the
+// floor's, the package's, and the one `mesh-host install --prefix` recorded, if
+// the caller may read that.
+func (l Layout) Prefixes() []string {
+	out := []string{FloorPrefix, PackagePrefix}
+	b, err := os.ReadFile(l.InstallManifest())
+	if err != nil {
+		return out
+	}
+	var record struct {
+		Prefix string `json:"prefix"`
+	}
+	if json.Unmarshal(b, &record) == nil && filepath.IsAbs(record.Prefix) && !slices.Contains(out, record.Prefix) {
+		out = append(out, record.Prefix)
+	}
+	return out
+}
 
 // HostBinary is the binary of a host installed under prefix.
 func (l Layout) HostBinary(prefix string) string {

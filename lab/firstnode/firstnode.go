@@ -93,6 +93,8 @@ func (n *Node) log() string { return n.path("host.log") }
 type mark struct {
 	// Host is zero until the host was started.
 	Host process `json:"host"`
+	// Raised: the journey came to its end.
+	Raised bool `json:"raised"`
 }
 
 const markName = "mesh-lab.json"
@@ -154,16 +156,14 @@ func (n *Node) writeMark(m mark) error {
 }
 
 // host returns the host that Up started, or a zero process.
-func (n *Node) host() process {
+func (n *Node) host() process { return n.readMark().Host }
+
+func (n *Node) readMark() (m mark) {
 	b, err := os.ReadFile(n.path(markName))
-	if err != nil {
-		return process{}
+	if err != nil || json.Unmarshal(b, &m) != nil {
+		return mark{} // what runs is found by its executable
 	}
-	var m mark
-	if err := json.Unmarshal(b, &m); err != nil {
-		return process{} // it is found by its executable
-	}
-	return m.Host
+	return m
 }
 
 // cleanEnv is the caller's environment without what would lead our programs

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -17,7 +18,7 @@ const journeyLimit = 5 * time.Minute
 // node runs already it shows its status instead; what a failed Up left is
 // ended and removed first.
 func (n *Node) Up(ctx context.Context) error {
-	if n.host().lives() {
+	if m := n.readMark(); m.Raised && m.Host.lives() {
 		fmt.Fprintf(n.Std.Out, "the first node is up already (%s makes room for a new one)\n\n", n.DownCommand)
 		return n.Status(ctx)
 	}
@@ -62,8 +63,12 @@ func (n *Node) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(n.Std.Out, "  %-44s %s  without compiling\n\n", "", seconds(journey))
+	if err := n.writeMark(mark{Host: n.host(), Raised: true}); err != nil {
+		return err
+	}
+	fmt.Fprintln(n.Std.Out)
 	n.printNext()
+	fmt.Fprintf(n.Std.Out, "\nenrolled after %s, without compiling\n", strings.TrimSpace(seconds(journey)))
 	return nil
 }
 

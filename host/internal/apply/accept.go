@@ -65,10 +65,10 @@ func (e *Engine) Review(source store.Source, mesh string, document []byte) (*dec
 }
 
 // checkOrder holds the order (mesh, epoch, generation). Joining a mesh starts
-// a new count, and so does a declaration of another name on a machine that is
-// in no mesh.
+// a new count, also joining the same one anew as another node, and so does a
+// declaration of another name on a machine that is in no mesh.
 func checkOrder(now, next store.Wanted) error {
-	if now.Mesh != next.Mesh || now.Mesh == "" && now.Name != next.Name {
+	if now.Mesh != next.Mesh || now.Node != next.Node || now.Mesh == "" && now.Name != next.Name {
 		return nil
 	}
 	older := next.Epoch < now.Epoch || next.Epoch == now.Epoch && next.Generation < now.Generation
@@ -80,5 +80,5 @@ func checkOrder(now, next store.Wanted) error {
 }
 
 func sameOrigin(a, b store.Wanted) bool {
-	return a.Source == b.Source && a.Mesh == b.Mesh && a.Epoch == b.Epoch
+	return a.Source == b.Source && a.Mesh == b.Mesh && a.Node == b.Node && a.Epoch == b.Epoch
 }

@@ -136,7 +136,7 @@ func document(resources ...string) []byte {
 // pass reconciles and returns "OUTCOME KEY" lines.
 func (l *lab) pass() string {
 	l.t.Helper()
-	r, err := l.engine.Reconcile(l.t.Context(), "test")
+	r, err := l.engine.Reconcile(l.t.Context(), "test", false)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (l *lab) pass() string {
 // killed runs a pass that does not come to its end.
 func (l *lab) killed() {
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = l.engine.Reconcile(l.t.Context(), "killed") })
+	wg.Go(func() { _, _ = l.engine.Reconcile(l.t.Context(), "killed", false) })
 	wg.Wait()
 }
 
@@ -409,6 +409,34 @@ func TestContentThatCannotBeHadFailsItsResourceBeforeAnythingIsTouched(t *testin
 	}
 }
 
+func TestNothingIsTakenAwayWhileContentIsMissing(t *testing.T) {
+	l := newLab(t)
+	l.applied(aFile("old", "/etc/old", "1"))
+	got := l.applied(fmt.Sprintf(`{"id": "a", "type": "file", "path": "/etc/a", "source": %q}`, digest.FromString("nowhere")))
+	l.want(got, "skipped file:/etc/old (stays until all content of the new declaration is here)", "failed file:/etc/a (no such content)")
+	if l.read("etc/old") != "1" {
+		t.Error("it was taken away")
+	}
+}
+
+func TestAnOlderDeclarationIsTakenWhenThatIsSaid(t *testing.T) {
+	l := newLab(t)
+	accept := func(generation int, older bool) error {
+		doc := fmt.Sprintf(`{"schema": 1, "name": "n", "generation": %d, "resources": []}`, generation)
+		_, err := l.engine.Accept(store.Wanted{Source: store.SourceBundle, Document: []byte(doc)}, nil, older)
+		return err
+	}
+	if err := accept(7, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := accept(6, false); fault.KindOf(err) != fault.Refused {
+		t.Errorf("older: %v", err)
+	}
+	if err := accept(6, true); err != nil {
+		t.Errorf("older, and said so: %v", err)
+	}
+}
+
 func TestAPanicFailsItsResourceAlone(t *testing.T) {
 	l := newLab(t)
 	l.machine.runs = nil // a write to it panics
@@ -418,8 +446,9 @@ func TestAPanicFailsItsResourceAlone(t *testing.T) {
 
 func TestPlanSaysWhatApplyWouldDo(t *testing.T) {
 	l := newLab(t)
-	l.applied(aFile("a", "/etc/a", "1"), aFile("gone", "/etc/gone", "1"))
-	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document(aFile("a", "/etc/a", "2"), aFile("new", "/etc/new", "1")))
+	p := aProcess("p", `, "restart_on": ["a"]`)
+	l.applied(aFile("a", "/etc/a", "1"), aFile("gone", "/etc/gone", "1"), p)
+	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document(aFile("a", "/etc/a", "2"), aFile("new", "/etc/new", "1"), p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,7 +456,7 @@ func TestPlanSaysWhatApplyWouldDo(t *testing.T) {
 	for _, s := range steps {
 		got = append(got, s.Action+" "+s.Key)
 	}
-	l.want(strings.Join(got, "\n"), "remove file:/etc/gone", "change file:/etc/a", "create file:/etc/new")
+	l.want(strings.Join(got, "\n"), "remove file:/etc/gone", "change file:/etc/a", "create file:/etc/new", "restart process:p")
 	if l.read("etc/a") != "1" || l.read("etc/new") != "(no such file or directory)" {
 		t.Error("plan changed something")
 	}

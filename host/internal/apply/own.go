@@ -30,6 +30,11 @@ func (e *Engine) checkOwn(d *declaration.Declaration) error {
 			continue // the file kind says what is wrong with the path
 		}
 		what := declaration.OwnPath(real)
+		for _, prefix := range e.Layout.Prefixes() {
+			if strings.HasPrefix(real, path.Join(prefix, "share/nox-mesh/trust")+"/") {
+				what = "the host's own trust"
+			}
+		}
 		if fi, err := os.Lstat(e.Layout.Path(real)); what == "" && err == nil {
 			for _, o := range own {
 				if os.SameFile(fi, o) {

@@ -33,7 +33,9 @@ type pass struct {
 	blocked map[string]declaration.Outcome
 	missing map[digest.Digest]error
 	restamp []resource.Record
-	report  link.Report
+	// again: what is as declared and failing is started again.
+	again  bool
+	report link.Report
 }
 
 // Reconcile makes one pass. It returns nil, nil when nothing was ever
@@ -41,8 +43,11 @@ type pass struct {
 // what became of each resource is in the report. When ctx ends, the resource
 // in hand is finished and the rest is left for the next pass: the report then
 // holds what was done, and the error is that of ctx.
-func (e *Engine) Reconcile(ctx context.Context, trigger string) (*link.Report, error) {
-	p := &pass{engine: e, records: map[string]*resource.Record{}, blocked: map[string]declaration.Outcome{}, missing: map[digest.Digest]error{}}
+//
+// With again, what is as declared and fails to do its work (a process that was
+// halted) is started again: a person asked.
+func (e *Engine) Reconcile(ctx context.Context, trigger string, again bool) (*link.Report, error) {
+	p := &pass{engine: e, again: again, records: map[string]*resource.Record{}, blocked: map[string]declaration.Outcome{}, missing: map[digest.Digest]error{}}
 	if err := p.load(); err != nil {
 		return nil, err
 	}
@@ -136,7 +141,7 @@ func (p *pass) remove(ctx context.Context, r *resource.Record) {
 	defer done()
 	defer p.caught(r.Key, r.ID)
 	outcome, note, err := declaration.Released, "the host itself stays", error(nil)
-	if !isHostBinary(r.Key) {
+	if !p.engine.isHostBinary(r.Key) {
 		kind, ok := p.engine.Kinds[r.Type]
 		if !ok {
 			p.tell(r.Key, r.ID, declaration.Failed, "", fmt.Errorf("cannot remove it: this version does not know the type %q", r.Type))
@@ -166,9 +171,9 @@ func (p *pass) caught(key, id string) {
 
 // isHostBinary: leaving the host's own binary out of a declaration never
 // removes it, and puts no older one back.
-func isHostBinary(key string) bool {
+func (e *Engine) isHostBinary(key string) bool {
 	p, ok := strings.CutPrefix(key, "file:")
-	return ok && path.Base(p) == layout.HostName && (path.Dir(p) == "/usr/bin" || path.Dir(p) == "/usr/local/bin")
+	return ok && slices.ContainsFunc(e.Layout.Prefixes(), func(prefix string) bool { return p == path.Join(prefix, "bin", layout.HostName) })
 }
 
 // apply brings one resource to what is declared.
@@ -193,6 +198,10 @@ func (p *pass) bring(ctx context.Context, r *declaration.Resource) (declaration.
 	st, err := kind.Check(ctx, want, prior)
 	if err != nil {
 		return declaration.Failed, "", err
+	}
+	if st.Same && st.Failing != "" && p.again {
+		want.Restart = true
+		st.Same, st.Differences = false, []string{st.Failing}
 	}
 	if st.Same {
 		return p.keep(r, want, prior, st)

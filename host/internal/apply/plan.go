@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -13,7 +14,8 @@ import (
 type Step struct {
 	Key string `json:"key"`
 	ID  string `json:"id"`
-	// Action is "keep", "adopt", "create", "change", "remove", or "conflict".
+	// Action is "keep", "adopt", "create", "change", "restart", "remove",
+	// "release" or "conflict".
 	Action string `json:"action"`
 	// Differences are what would change, one phrase each.
 	Differences []string `json:"differences,omitempty"`
@@ -34,6 +36,10 @@ func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte)
 	if err != nil {
 		return nil, err
 	}
+	restarts, err := e.Store.Restarts()
+	if err != nil {
+		return nil, err
+	}
 	records, declared := map[string]*resource.Record{}, map[string]bool{}
 	for i := range list {
 		records[list[i].Key] = &list[i]
@@ -44,11 +50,28 @@ func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte)
 	var steps []Step
 	for i := len(list) - 1; i >= 0; i-- {
 		if !declared[list[i].Key] {
-			steps = append(steps, Step{Key: list[i].Key, ID: list[i].ID, Action: "remove"})
+			action := "remove"
+			if e.isHostBinary(list[i].Key) {
+				action = "release"
+			}
+			steps = append(steps, Step{Key: list[i].Key, ID: list[i].ID, Action: action})
 		}
 	}
 	for _, i := range d.Order() {
-		steps = append(steps, e.planOne(ctx, &d.Resources[i], records[d.Resources[i].Key()]))
+		r := &d.Resources[i]
+		s := e.planOne(ctx, r, records[r.Key()])
+		if s.Action == "keep" && restarts[r.Key()] {
+			s.Action = "restart"
+		}
+		// What changes restarts what names it, in the same pass.
+		if s.Action == "create" || s.Action == "change" {
+			for j := range d.Resources {
+				if slices.Contains(d.Resources[j].RestartOn, r.ID) {
+					restarts[d.Resources[j].Key()] = true
+				}
+			}
+		}
+		steps = append(steps, s)
 	}
 	return steps, nil
 }
@@ -63,7 +86,7 @@ func (e *Engine) planOne(ctx context.Context, r *declaration.Resource, prior *re
 	case st.Same && prior == nil:
 		s.Action = "adopt"
 	case st.Same:
-		s.Action = "keep"
+		s.Action, s.Error = "keep", st.Failing
 	case st.Foreign && prior == nil && !r.TakeOver:
 		s.Action, s.Error = "conflict", "exists and is not ours ("+strings.Join(st.Differences, ", ")+")"
 	case !st.Exists:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -19,8 +20,8 @@ import (
 
 var _ Host = (*Service)(nil)
 
-// Status implements Host.
-func (s *Service) Status(context.Context) (Status, error) {
+// Status implements Host: it looks at each resource now, as Owned does.
+func (s *Service) Status(ctx context.Context) (Status, error) {
 	st := Status{State: StateHosted, Running: s.served, Version: version.Running(), Busy: s.engine.Busy()}
 	w, err := s.store.Wanted()
 	if err != nil {
@@ -32,9 +33,20 @@ func (s *Service) Status(context.Context) (Status, error) {
 		return st, err
 	}
 	st.Owned = len(records)
+	for _, r := range records {
+		if there, how := s.look(ctx, r); there != asApplied {
+			st.Off = append(st.Off, Off{Key: r.Key, There: there, Differences: how})
+		}
+	}
 	s.mu.Lock()
 	id, l := s.identity, s.link
 	st.Last = s.last
+	if s.refusal != nil {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("the newest declaration of the mesh is not taken: %v", s.refusal))
+	}
+	if s.unread != nil {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("the configuration was not read again: %v", s.unread))
+	}
 	s.mu.Unlock()
 	if id != nil && id.Stage == client.StageActive {
 		st.State, st.Mesh, st.Node, st.NodeID = StateDisconnected, id.Mesh, id.Name, id.NodeID
@@ -46,9 +58,14 @@ func (s *Service) Status(context.Context) (Status, error) {
 		}
 	}
 	if st.Last != nil {
+		owned := map[string]bool{}
+		for _, r := range records {
+			owned[r.Key] = true
+		}
 		for _, r := range st.Last.Resources {
-			if !r.Outcome.Good() {
-				st.Failing = append(st.Failing, r)
+			// What is owned was looked at above; the rest never came to be.
+			if !r.Outcome.Good() && !owned[r.Key] {
+				st.Off = append(st.Off, Off{Key: r.Key, There: string(r.Outcome), Differences: nonEmpty(r.Error, r.Note)})
 			}
 		}
 	}
@@ -73,23 +90,37 @@ func (s *Service) Owned(ctx context.Context) ([]Owned, error) {
 	return out, nil
 }
 
+func nonEmpty(list ...string) []string {
+	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
+}
+
+// The words for what a look at an owned resource finds.
+const (
+	asApplied = "as applied"
+	drifted   = "drifted"
+	failing   = "failing"
+	unknown   = "unknown"
+)
+
 func (s *Service) look(ctx context.Context, r resource.Record) (string, []string) {
 	want, err := declaration.FromSpec(r.ID, r.Spec)
 	if err != nil {
-		return "unknown", []string{err.Error()}
+		return unknown, []string{err.Error()}
 	}
 	kind, ok := s.engine.Kinds[r.Type]
 	if !ok {
-		return "unknown", []string{fmt.Sprintf("this version does not know the type %q", r.Type)}
+		return unknown, []string{fmt.Sprintf("this version does not know the type %q", r.Type)}
 	}
 	st, err := kind.Check(ctx, resource.Want{Resource: want, Spec: r.Spec}, &r)
 	switch {
 	case err != nil:
-		return "unknown", []string{err.Error()}
-	case st.Same:
-		return "as applied", nil
+		return unknown, []string{err.Error()}
+	case !st.Same:
+		return drifted, st.Differences
+	case st.Failing != "":
+		return failing, []string{st.Failing}
 	}
-	return "drifted", st.Differences
+	return asApplied, nil
 }
 
 // History implements Host.

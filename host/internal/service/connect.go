@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"syscall"
 	"time"
@@ -38,6 +39,11 @@ func Connect(ctx context.Context, cfg Config) (h Host, close func() error, err e
 		if err == nil || !isDown(err) {
 			return r, func() error { return nil }, permission(err)
 		}
+		// Asking makes nothing: without a state directory there is no host.
+		if _, err := os.Stat(cfg.Layout.State()); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fault.Failedf("cannot ask the host: none is installed here (%q is not there)", cfg.Layout.State()).
+				Hint("install it first: mesh-host install, from an unpacked tarball")
+		}
 		s, err := Open(ctx, cfg)
 		if err == nil {
 			s.start(beat{})
@@ -61,7 +67,7 @@ func isDown(err error) bool {
 
 func permission(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fault.Failedf("cannot ask the host: %w", err).Hint("it answers root only: use sudo")
+		return fault.Failedf("%w", err).Hint("it answers root only: use sudo")
 	}
 	return err
 }
@@ -129,6 +135,10 @@ func (r *remote) do(ctx context.Context, path string, in, out any) error {
 		return err
 	}
 	resp, err := r.client.Do(req)
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // who asked and for what is not news
+	}
 	if err != nil {
 		return fmt.Errorf("cannot ask the host: %w", err)
 	}

@@ -160,7 +160,8 @@ type linkHandler struct{ s *Service }
 
 // Declaration takes what the mesh declares, durably; the loop applies it.
 func (h linkHandler) Declaration(ctx context.Context, m link.DeclarationMessage) error {
-	fresh, err := h.s.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Document: m.Document}, nil, false)
+	fresh, err := h.s.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Node: h.s.node(), Document: m.Document}, nil, false)
+	h.s.turnedDown(err)
 	if err != nil {
 		return err
 	}
@@ -168,6 +169,24 @@ func (h linkHandler) Declaration(ctx context.Context, m link.DeclarationMessage)
 		h.s.loop.Trigger(ctx, loop.TriggerDeclaration)
 	}
 	return nil
+}
+
+// node is the id of the node this machine is, or "".
+func (s *Service) node() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.identity == nil {
+		return ""
+	}
+	return s.identity.NodeID
+}
+
+// turnedDown remembers why the newest declaration of the mesh was not taken,
+// for who asks; nil forgets it.
+func (s *Service) turnedDown(err error) {
+	s.mu.Lock()
+	s.refusal = err
+	s.mu.Unlock()
 }
 
 // LinkUp reconciles: the machine may have changed while nobody told.
@@ -191,9 +210,8 @@ func (s *Service) refreshIdentity() {
 	s.mu.Unlock()
 }
 
-// LinkDown says so; the host goes on holding what it was last told.
+// LinkDown wakes who waits (the link itself has said why); the host goes on holding what it was last told.
 func (h linkHandler) LinkDown(err error) {
-	h.s.Log.Warn("link is down", "cause", err)
 	h.s.changed()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
+	"github.com/nox-mesh/nox-mesh/host/internal/replace"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -37,6 +38,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer s.Close()
 	s.served = true
+	s.watchSelf()
 	// The directory is the host's alone; the socket in it answers root only.
 	if err := durable.MkdirAll(filepath.Dir(cfg.Layout.HostSocket()), 0o755); err != nil {
 		return fmt.Errorf("cannot start: %w", err)
@@ -46,7 +48,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.serve(ctx, listener) }()
+	serving, stopServing := context.WithCancel(ctx)
+	defer func() { stopServing(); <-served }()
+	go func() { served <- s.serve(serving, listener); close(served) }()
 
 	b := beat{alive: func() { _, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) }}
 	if every, err := daemon.SdWatchdogEnabled(false); err == nil && every > 0 {
@@ -65,10 +69,29 @@ func Run(ctx context.Context, cfg Config) error {
 		select {
 		case <-hup:
 			s.reload()
+		case <-s.replaced:
+			// Zero: the supervisor starts the new one, and backs off from nothing.
+			return nil
 		case err := <-served:
 			return err
 		}
 	}
+}
+
+// watchSelf begins to look for a new binary. A host that runs from the
+// launcher's own copy, because the installed one cannot be executed, is no
+// replacement of anything and waits to be repaired.
+func (s *Service) watchSelf() {
+	own, err := replace.Running()
+	if err != nil {
+		s.Log.Error("a new binary will not be noticed", "cause", err)
+		return
+	}
+	if own.Path() == s.Layout.Launcher() {
+		s.Log.Warn("running from the launcher's copy: the installed binary cannot be executed", "launcher", own.Path())
+		return
+	}
+	s.own = own
 }
 
 // commandTime is how long the service waits at start for a command that holds
@@ -103,11 +126,15 @@ func (s *Service) reload() {
 	settings, err := ReadSettings(s.Layout.HostConfig())
 	if err != nil {
 		s.Log.Error("configuration is not read again", "cause", err)
-		return
 	}
 	s.mu.Lock()
-	s.settings = settings
+	if s.unread = err; err == nil {
+		s.settings = settings
+	}
 	s.mu.Unlock()
+	if err != nil {
+		return
+	}
 	s.loop.SetInterval(settings.ReconcileInterval)
 	s.Log.Info("configuration is read again", "reconcile_interval", settings.ReconcileInterval)
 }

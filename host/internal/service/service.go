@@ -13,12 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/nox-mesh/nox-mesh/bundle/content"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
+	"github.com/nox-mesh/nox-mesh/host/internal/replace"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource/file"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource/process"
@@ -60,11 +62,18 @@ type Service struct {
 	identity *client.Identity
 	link     *client.Client
 	last     *link.Report
+	// refusal is why the newest declaration of the mesh was not taken, unread
+	// why host.toml was not read again.
+	refusal, unread error
 	// news is closed and made anew whenever something changed that somebody
 	// may wait for: a pass ended, the link went up or down.
 	news   chan struct{}
 	outbox chan struct{}
 	served bool
+	// own notices that the binary was replaced; nil when that cannot be seen.
+	own *replace.Watch
+	// replaced is closed when it was, and the pass in hand is recorded.
+	replaced chan struct{}
 }
 
 // Open opens the store and everything around it. The error is store.ErrLocked
@@ -81,7 +90,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{Config: cfg, store: st, settings: settings, news: make(chan struct{}), outbox: make(chan struct{}, 1)}
+	s := &Service{Config: cfg, store: st, settings: settings, news: make(chan struct{}), outbox: make(chan struct{}, 1), replaced: make(chan struct{})}
 	if err := s.assemble(); err != nil {
 		st.Close()
 		return nil, err
@@ -164,7 +173,7 @@ func (s *Service) await(ctx context.Context, ok func() bool) bool {
 
 // pass is what the loop runs.
 func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
-	report, err := s.engine.Reconcile(ctx, trigger)
+	report, err := s.engine.Reconcile(ctx, trigger, strings.Contains(trigger, loop.TriggerPerson))
 	if errors.Is(err, context.Canceled) && report != nil {
 		// What was done is in the history; the rest is for the next pass.
 		return loop.Result{Err: errors.Join(err, s.keepPart(*report))}
@@ -189,7 +198,26 @@ func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 		}
 	}
 	s.changed()
+	s.lookAtSelf()
 	return loop.Result{Report: report}
+}
+
+// lookAtSelf ends the service when its binary was replaced: after the pass and
+// its record, never within.
+func (s *Service) lookAtSelf() {
+	if s.own == nil {
+		return
+	}
+	replaced, err := s.own.Replaced()
+	if err != nil {
+		s.Log.Error("own binary", "cause", err)
+		return
+	}
+	if replaced {
+		s.Log.Info("the binary was replaced: ending, so that the new one is started", "running", version.Running())
+		s.own = nil
+		close(s.replaced)
+	}
 }
 
 // keepPart keeps the report of a pass that was interrupted, if it did anything.

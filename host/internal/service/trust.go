@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"strconv"
 	"strings"
@@ -24,44 +23,27 @@ type Override struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Policy is what the machine trusts: the release root in force (root, nil when
-// the store has never seen one), the chain the software brought, which may move
-// it, and what the administrator added.
+// Policy is what is trusted for one call: what the machine trusts (root is the
+// one in force, nil when the store has never seen one), or what a person named.
 func Policy(l layout.Layout, root []byte, o Override) (*trust.Policy, error) {
-	var parts []*trust.Policy
-	add := func(p *trust.Policy, err error) error {
-		if err == nil {
-			parts = append(parts, p)
-		}
-		return err
-	}
+	var policy *trust.Policy
+	var err error
 	if o.Dir != "" {
-		if err := add(trust.LoadDir(o.Dir)); err != nil {
-			return nil, err
-		}
+		policy, err = trust.LoadDir(o.Dir)
 	} else {
-		if len(root) > 0 {
-			if err := add(trust.FromRoot(root)); err != nil {
-				return nil, err
-			}
-		}
-		for _, dir := range []string{l.ShippedTrust(layout.FloorPrefix), l.ShippedTrust("/usr"), l.AdminTrust()} {
-			err := add(trust.LoadDir(dir))
-			if err != nil && !errors.Is(err, trust.ErrEmpty) && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-		}
+		policy, err = trust.Machine(l, root)
 	}
-	if o.Key != "" {
-		if err := add(trust.LoadKey(o.Key)); err != nil {
-			return nil, err
-		}
+	if err != nil && (o.Key == "" || !errors.Is(err, trust.ErrEmpty)) {
+		return nil, err
 	}
-	if len(parts) == 0 {
-		return nil, fault.Refusedf("cannot verify anything: this machine trusts no release root and no key").
-			Hint("install the host from a release, or name what to trust with --trust DIR")
+	if o.Key == "" {
+		return policy, nil
 	}
-	return trust.Merge(parts...)
+	key, err := trust.LoadKey(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	return trust.Merge(policy, key)
 }
 
 // Admit decides on a bundle whose signature was verified, before anything of

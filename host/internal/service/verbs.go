@@ -30,7 +30,7 @@ type Host interface {
 	Bundle(ctx context.Context, r BundleRequest) (link.Report, error)
 	// Enrol enrols with the text of a token.
 	Enrol(ctx context.Context, token string) (Enrolled, error)
-	// Pass reconciles now.
+	// Pass reconciles now, and starts again what is as declared and failing.
 	Pass(ctx context.Context) (link.Report, error)
 }
 
@@ -59,13 +59,23 @@ type Status struct {
 	Owned int `json:"owned"`
 	// Last is the newest pass the store or this service knows.
 	Last *link.Report `json:"last,omitempty"`
-	// Failing are the resources that are not as declared, from Last.
-	Failing []link.ResourceReport `json:"failing,omitempty"`
-	Link    *client.State         `json:"link,omitempty"`
+	// Off are the resources that are not as declared, as a look finds them now.
+	Off  []Off         `json:"off,omitempty"`
+	Link *client.State `json:"link,omitempty"`
 	// Busy is what is being worked on now.
 	Busy *apply.Busy `json:"busy,omitempty"`
 	// Warnings are what a person should act on.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Off is one resource that is not as declared.
+type Off struct {
+	Key string `json:"key"`
+	// There is how: "drifted", "failing" or "unknown" for what is owned, else
+	// the outcome of the last pass ("failed", "skipped" …).
+	There string `json:"there"`
+	// Differences say more, one phrase each.
+	Differences []string `json:"differences,omitempty"`
 }
 
 // Owned is one owned resource.
@@ -80,7 +90,8 @@ type Owned struct {
 	Adopted    bool      `json:"adopted,omitempty"`
 	Since      time.Time `json:"since"`
 	// There says whether the machine has it as applied: "as applied",
-	// "drifted", or "unknown" when it could not be looked at.
+	// "drifted", "failing" (as applied, and not doing its work) or "unknown"
+	// when it could not be looked at.
 	There string `json:"there"`
 	// Differences say how it drifted.
 	Differences []string `json:"differences,omitempty"`

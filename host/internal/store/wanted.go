@@ -23,6 +23,9 @@ type Wanted struct {
 	// Mesh and Epoch come in the link's message, never in the document.
 	Mesh  string `json:"mesh,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
+	// Node is the id of the node it was made for: one that enrols anew is
+	// another node, with another count.
+	Node string `json:"node,omitempty"`
 	// Generation and Name are the document's.
 	Generation uint64 `json:"generation"`
 	Name       string `json:"name"`

@@ -49,9 +49,6 @@ type Definition struct {
 	StopTimeout time.Duration `json:"stop_timeout_ns"`
 	// FailureLimit is the number of failures in a row after which it is halted.
 	FailureLimit int `json:"failure_limit"`
-	// Rollback puts the previous executable back before it is halted. The
-	// field is kept for a later version; this one only halts.
-	Rollback bool `json:"rollback,omitempty"`
 
 	// The times below have a default, in timing, when they are zero. They are
 	// here so that a test need not wait.

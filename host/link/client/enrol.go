@@ -130,7 +130,7 @@ func (e *enrolment) begin() error {
 		return ErrAlreadyEnrolled
 	case old != nil && old.Stage == StageActive:
 		return fault.Refusedf("cannot enrol in mesh %q: this machine is node %q of mesh %q", e.Token.Mesh, old.Name, old.Mesh).
-			Hint("run `mesh-host retire` first")
+			Hint("a machine is in one mesh: revoke the node there and remove this identity.json first")
 	case old != nil && old.Mesh == e.Token.Mesh:
 		e.id = old
 		if old.Stage == StageEnrolling {

@@ -248,7 +248,7 @@ func TestEnrollingTwiceDoesNotUseTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Enrol(within(t, 30*time.Second), cfg)
-	if fault.KindOf(err) != fault.Refused || !strings.Contains(fault.RemedyOf(err), "retire") {
+	if fault.KindOf(err) != fault.Refused || !strings.Contains(fault.RemedyOf(err), "revoke the node there") {
 		t.Errorf("into another mesh: %v", err)
 	}
 }

@@ -115,7 +115,7 @@ func LoadIdentity(path string) (*Identity, error) {
 	id, err := parseIdentity(b)
 	if err != nil {
 		return nil, fault.Failedf("cannot use the identity %q: it is damaged: %w", path, err).
-			Hint("put it back from a backup, or run `mesh-host identity new` and enrol again")
+			Hint("put it back from a backup, or remove it and enrol again with a new token")
 	}
 	return id, nil
 }

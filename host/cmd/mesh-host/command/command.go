@@ -4,6 +4,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -60,7 +61,7 @@ Every other node:    mesh-host install
 		p.install(), p.uninstall(),
 		p.bootstrap(), p.enrol(),
 		p.status(), p.owned(), p.history(), p.profile(),
-		p.plan(), p.apply(),
+		p.plan(), p.apply(), p.reconcile(),
 		p.verify(), p.bundle(),
 		p.run(), p.version(), manpage.Command(),
 	)
@@ -70,17 +71,25 @@ Every other node:    mesh-host install
 	return root.ExecuteContext(ctx)
 }
 
-// wrapArgs makes what cobra says of arguments a fault of usage.
+// wrapArgs makes what cobra says of arguments a fault of usage, for c and all
+// below it.
 func wrapArgs(c *cobra.Command) {
 	check := c.Args
 	if check == nil {
 		check = cobra.NoArgs
 	}
 	c.Args = func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return fault.Usagef("%w", err).Hint("see %s --help", c.CommandPath())
+		if err := check(c, args); err == nil {
+			return nil
 		}
-		return nil
+		hint := "see " + c.CommandPath() + " --help"
+		if c.HasSubCommands() {
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = "did you mean " + c.CommandPath() + " " + near[0] + "?"
+			}
+			return fault.Usagef("there is no command %q", c.CommandPath()+" "+args[0]).Hint("%s", hint)
+		}
+		return fault.Usagef("%q does not take %d arguments", c.UseLine(), len(args)).Hint("%s", hint)
 	}
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
@@ -89,16 +98,13 @@ func wrapArgs(c *cobra.Command) {
 
 func (p *program) layout() (layout.Layout, error) { return layout.New(p.root) }
 
-// log is where a command that does the work itself says what it does: nothing
-// below warnings unless --verbose.
-func (p *program) log(level slog.Level) *slog.Logger {
-	if p.verbose {
-		level = slog.LevelDebug
+// log is where a command that does the work itself says what it does: nowhere,
+// since it prints the outcome, unless --verbose.
+func (p *program) log() *slog.Logger {
+	if !p.verbose {
+		return slog.New(slog.DiscardHandler)
 	}
-	if p.quiet {
-		level = slog.LevelError
-	}
-	return slog.New(slog.NewTextHandler(p.std.Err, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(p.std.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // ask runs f with whoever does the verbs on this machine.
@@ -107,7 +113,7 @@ func (p *program) ask(ctx context.Context, f func(h service.Host) error) error {
 	if err != nil {
 		return err
 	}
-	h, done, err := service.Connect(ctx, service.Config{Layout: l, Clock: clock.System, Log: p.log(slog.LevelError)})
+	h, done, err := service.Connect(ctx, service.Config{Layout: l, Clock: clock.System, Log: p.log()})
 	if err != nil {
 		return err
 	}
@@ -156,8 +162,8 @@ func (p *program) printReport(r link.Report) error {
 		rows = append(rows, []string{string(x.Outcome), x.Key, said(x)})
 	}
 	if len(rows) == 0 {
-		_, err := std(p.std.Out, "%d resources, all as declared\n", len(r.Resources))
+		_, err := fmt.Fprintf(p.std.Out, "%d resources, all as declared\n", len(r.Resources))
 		return err
 	}
-	return cli.Table(p.std.Out, []string{"OUTCOME", "RESOURCE", ""}, rows)
+	return cli.Table(p.std.Out, []string{"OUTCOME", "RESOURCE", "NOTE"}, rows)
 }

@@ -53,7 +53,7 @@ is not used.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&file, "token-file", "", "read the token from this `FILE`; it is removed when the token is used up")
+	c.Flags().StringVar(&file, "token-file", "", "read the token from this `FILE`, which is removed once the machine is enrolled with it")
 	return c
 }
 
@@ -78,7 +78,7 @@ func (p *program) printEnrolled(e service.Enrolled) error {
 
 // token reads the token from where it may come from, and from nowhere else.
 func (p *program) token(args []string, file string) (string, error) {
-	hint := "pipe it: mesh-controller token create | mesh-host enrol -"
+	hint := "pipe it (mesh-controller token create | mesh-host enrol -) or name a file: --token-file FILE"
 	for _, v := range os.Environ() {
 		if strings.Contains(v, "noxt1.") {
 			name, _, _ := strings.Cut(v, "=")
@@ -94,7 +94,10 @@ func (p *program) token(args []string, file string) (string, error) {
 	case file != "":
 		return tokenFile(file)
 	case len(args) == 0:
-		return "", fault.Usagef("where is the token?").Hint("%s, or --token-file FILE", hint)
+		return "", fault.Usagef("cannot enrol: no token was given").Hint("%s", hint)
+	}
+	if in, ok := p.std.In.(*os.File); ok && isTerminal(in) {
+		return typedToken(in, p.std.Err)
 	}
 	return readToken(p.std.In)
 }

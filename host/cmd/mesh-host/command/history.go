@@ -14,7 +14,7 @@ import (
 func (p *program) history() *cobra.Command {
 	return &cobra.Command{
 		Use:     "history",
-		Short:   "List the passes that changed something or failed, the newest first",
+		Short:   "List the passes in which something was new, the newest first",
 		Example: "  mesh-host history\n  mesh-host history --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.ask(c.Context(), func(h service.Host) error {
@@ -35,6 +35,9 @@ func (p *program) history() *cobra.Command {
 							if counts[o] > 0 {
 								did = append(did, fmt.Sprintf("%d %s", counts[o], o))
 							}
+						}
+						if did == nil {
+							did = []string{"nothing is declared"}
 						}
 						from := r.Source
 						if r.Mesh != "" {

@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -11,7 +13,9 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/installer"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
 func (p *program) install() *cobra.Command {
@@ -37,6 +41,13 @@ is the upgrade.`,
 				return fmt.Errorf("cannot find the tarball's folder: %w", err)
 			}
 			o.Layout, o.From, o.Pass = l, filepath.Dir(self), asker{p}
+			if _, err := os.Stat(filepath.Join(o.From, pkgbuild.ManifestName)); errors.Is(err, fs.ErrNotExist) {
+				return fault.Usagef("cannot install: %q does not lie in an unpacked tarball", self).
+					Hint("run the mesh-host of the tarball: ./nox-mesh-host-VERSION/mesh-host install")
+			}
+			if o.Root, err = service.RootInForce(c.Context(), l); err != nil {
+				return err
+			}
 			if !p.quiet && !p.json {
 				o.Out = p.std.Err
 			}
@@ -67,9 +78,19 @@ func (p *program) printInstalled(s installer.Summary) error {
 		fmt.Fprintf(p.std.Out, "kept as you changed it: %s\n", k)
 	}
 	if s.Service == "none" {
-		fmt.Fprintf(p.std.Out, "no service manager starts it here: keep \"%s run\" running yourself\n", s.Binary)
+		run := p.started(s.Binary)
+		fmt.Fprintf(p.std.Out, "no service manager starts it here: keep %q running yourself\n", run)
 	}
 	return nil
+}
+
+// started is the command that runs the host that was installed.
+func (p *program) started(binary string) string {
+	l, err := p.layout()
+	if err != nil || l.IsMachine() {
+		return binary + " run"
+	}
+	return l.Path(binary) + " run --root " + l.Root
 }
 
 func (p *program) uninstall() *cobra.Command {
@@ -89,9 +110,6 @@ look after them. Apply an empty declaration first, or say --keep-resources.`,
 				return err
 			}
 			o.Layout, o.Owner = l, asker{p}
-			if !p.quiet && !p.json {
-				o.Out = p.std.Err
-			}
 			s, err := installer.Uninstall(c.Context(), o)
 			if err != nil {
 				return err
@@ -104,7 +122,11 @@ look after them. Apply an empty declaration first, or say --keep-resources.`,
 				for _, f := range s.Kept {
 					rows = append(rows, []string{"kept", f})
 				}
-				return cli.Table(p.std.Out, []string{"WHAT", "PATH"}, rows)
+				if err := cli.Table(p.std.Out, []string{"WHAT", "PATH"}, rows); err != nil || o.Purge {
+					return err
+				}
+				_, err := fmt.Fprintln(p.std.Out, "the host's state stays; mesh-host uninstall --purge takes it away as well")
+				return err
 			})
 		},
 	}

@@ -40,7 +40,7 @@ at now, so the list says what is there and not what once was.`,
 						if len(o.Differences) > 0 {
 							there += ": " + cli.OneLine(strings.Join(o.Differences, ", "))
 						}
-						rows = append(rows, []string{o.Key, o.ID, by, ago(now, o.Since), there})
+						rows = append(rows, []string{o.Key, o.ID, by, cli.Ago(now, o.Since), there})
 					}
 					return cli.Table(p.std.Out, []string{"RESOURCE", "ID", "DECLARED BY", "APPLIED", "NOW"}, rows)
 				})

@@ -35,10 +35,11 @@ nothing to do and 5 when there is something to do.`,
 				todo := 0
 				var rows [][]string
 				for _, s := range steps {
-					if !s.Todo() {
+					if s.Todo() {
+						todo++
+					} else if s.Error == "" {
 						continue
 					}
-					todo++
 					what := strings.Join(s.Differences, ", ")
 					if s.Error != "" {
 						what = s.Error
@@ -46,7 +47,7 @@ nothing to do and 5 when there is something to do.`,
 					rows = append(rows, []string{s.Action, s.Key, cli.OneLine(what)})
 				}
 				if err := p.print(steps, func() error {
-					if todo == 0 {
+					if len(rows) == 0 {
 						_, err := fmt.Fprintf(p.std.Out, "%d resources, all as declared\n", len(steps))
 						return err
 					}

@@ -25,7 +25,20 @@ SIGHUP: host.toml is read again.`,
 			if err != nil {
 				return err
 			}
-			return service.Run(c.Context(), service.Config{Layout: l, Clock: clock.System, Log: p.log(slog.LevelInfo)})
+			return service.Run(c.Context(), service.Config{Layout: l, Clock: clock.System, Log: p.journal()})
 		},
 	}
+}
+
+// journal is the log of the service: one line a change, none for a pass that
+// changed nothing.
+func (p *program) journal() *slog.Logger {
+	level := slog.LevelInfo
+	switch {
+	case p.verbose:
+		level = slog.LevelDebug
+	case p.quiet:
+		level = slog.LevelError
+	}
+	return slog.New(slog.NewTextHandler(p.std.Err, &slog.HandlerOptions{Level: level}))
 }

@@ -47,7 +47,7 @@ func (p *program) printStatus(st service.Status) error {
 	case l.Revoked != "":
 		line("link", "revoked: %s", l.Revoked)
 	case l.Connected:
-		line("link", "up since %s, to %s", ago(now, l.Since), l.Address)
+		line("link", "up since %s, to %s", cli.Ago(now, l.Since), l.Address)
 	default:
 		line("link", "down: %s", l.Error)
 	}
@@ -59,20 +59,20 @@ func (p *program) printStatus(st service.Status) error {
 	if d := st.Declaration; d == nil {
 		line("declaration", "none yet")
 	} else {
-		line("declaration", "%s, from %s, %s", d.Name, origin(d), ago(now, d.At))
+		line("declaration", "%s, from %s, %s", d.Name, origin(d), cli.Ago(now, d.At))
 	}
-	line("resources", "%d owned, %d not as declared", st.Owned, len(st.Failing))
+	line("resources", "%d owned, %d not as declared", st.Owned, len(st.Off))
 	if r := st.Last; r != nil {
-		line("last pass", "%s, by %s, took %d ms", ago(now, r.Finished), strings.ReplaceAll(r.Trigger, "+", " and "), r.Finished.Sub(r.Started).Milliseconds())
+		line("last pass", "%s, by %s, took %d ms", cli.Ago(now, r.Finished), strings.ReplaceAll(r.Trigger, "+", " and "), r.Finished.Sub(r.Started).Milliseconds())
 	}
 	if b := st.Busy; b != nil {
-		line("busy", "with %s since %s", b.Key, ago(now, b.Since))
+		line("busy", "with %s since %s", b.Key, cli.Ago(now, b.Since))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, f := range st.Failing {
-		fmt.Fprintf(p.std.Out, "\n%s: %s\n  %s\n", f.Outcome, f.Key, said(f))
+	for _, o := range st.Off {
+		fmt.Fprintf(p.std.Out, "\n%s: %s\n  %s\n", o.There, o.Key, cli.OneLine(strings.Join(o.Differences, ", ")))
 	}
 	for _, s := range st.Warnings {
 		fmt.Fprintf(p.std.Out, "\nwarning: %s\n", s)

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -11,6 +13,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
 // verified is one file that verified.
@@ -24,12 +27,14 @@ func (p *program) verify() *cobra.Command {
 	var o service.Override
 	c := &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "Check who signed a bundle, or a file with its signature beside it",
+		Short: "Check who signed a bundle, a package, or a file with its signature beside it",
 		Long: `Check each FILE against what this machine trusts and say who signed it: a bundle
-(*.bundle.tar) whole, any other file by its signature in FILE.sigstore.json.
+(*.bundle.tar) whole, a package (*.pkg.tar.*) by its signature in FILE.sig, more
+strictly than pacman, any other file by its signature in FILE.sigstore.json.
 Exits 3 when one does not verify.`,
-		Example: "  mesh-host verify nox-mesh-1.0.0-linux-x86_64.bundle.tar SHA256SUMS",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  mesh-host verify nox-mesh-1.0.0-linux-x86_64.bundle.tar SHA256SUMS\n" +
+			"  mesh-host verify hello-1.0-1-any.pkg.tar.zst    # and hello-1.0-1-any.pkg.tar.zst.sig",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			policy, err := p.policy(c.Context(), o)
 			if err != nil {
@@ -37,21 +42,9 @@ Exits 3 when one does not verify.`,
 			}
 			var out []verified
 			for _, name := range args {
-				v := verified{File: name}
-				if strings.HasSuffix(name, ".bundle.tar") || name == "-" {
-					var info *bundle.Info
-					in, done, oerr := p.open(name)
-					if err = oerr; err == nil {
-						if info, err = bundle.Read(c.Context(), in, bundle.Options{Policy: policy}); err == nil {
-							v.Digest, v.Signers = info.Digest, info.Signers
-						}
-						done()
-					}
-				} else {
-					v.Digest, v.Signers, err = trust.VerifyFile(name, policy)
-				}
+				v, err := p.verifyFile(c.Context(), name, policy)
 				if err != nil {
-					return fmt.Errorf("cannot verify %q: %w", name, err)
+					return err
 				}
 				out = append(out, v)
 			}
@@ -66,4 +59,42 @@ Exits 3 when one does not verify.`,
 	}
 	trustFlags(c, &o)
 	return c
+}
+
+func (p *program) verifyFile(ctx context.Context, name string, policy *trust.Policy) (verified, error) {
+	v := verified{File: name}
+	switch {
+	case name == "-" || strings.HasSuffix(name, ".bundle.tar"):
+		in, done, err := p.open(name)
+		if err != nil {
+			return v, fmt.Errorf("cannot verify %q: %w", name, err)
+		}
+		defer done()
+		info, err := bundle.Read(ctx, in, bundle.Options{Policy: policy})
+		if err != nil {
+			return v, fmt.Errorf("cannot verify %q: %w", name, err)
+		}
+		v.Digest, v.Signers = info.Digest, info.Signers
+		return v, nil
+	case trust.IsPackage(name):
+		d, signer, err := trust.VerifyPackageFile(name, policy, times())
+		v.Digest, v.Signers = d, []trust.Signer{signer}
+		return v, err
+	}
+	d, signers, err := trust.VerifyFile(name, policy)
+	v.Digest, v.Signers = d, signers
+	return v, err
+}
+
+// times are the moments a signature cannot be far ahead of. The binary has the
+// time of its commit, as every package and tarball gives it, or of the day it
+// was built here.
+func times() trust.Times {
+	t := trust.Times{Clock: clock.System.Now()}
+	if self, err := os.Executable(); err == nil {
+		if fi, err := os.Stat(self); err == nil {
+			t.Build = fi.ModTime()
+		}
+	}
+	return t
 }

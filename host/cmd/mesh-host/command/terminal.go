@@ -1,0 +1,50 @@
+package command
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/host/link"
+)
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// typedToken reads a token that a person pastes: unseen, and up to the line
+// with which it is whole (a paste may come in several).
+func typedToken(in *os.File, prompt io.Writer) (string, error) {
+	fd := int(in.Fd())
+	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the token: %w", err)
+	}
+	silent := *before
+	silent.Lflag &^= unix.ECHO
+	silent.Lflag |= unix.ECHONL
+	if err := unix.IoctlSetTermios(fd, unix.TCSETSF, &silent); err != nil {
+		return "", fmt.Errorf("cannot read the token: %w", err)
+	}
+	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETSF, before) }()
+	fmt.Fprint(prompt, "paste the token (it is not shown), then press enter: ")
+	lines := bufio.NewScanner(io.LimitReader(in, maxToken))
+	text := ""
+	for lines.Scan() {
+		text += lines.Text() + "\n"
+		if _, err := link.ParseToken([]byte(text)); err == nil {
+			break
+		}
+		if lines.Text() == "" {
+			break // an empty line ends what does not become a token
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return "", fmt.Errorf("cannot read the token: %w", err)
+	}
+	return text, nil
+}
