@@ -11,6 +11,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/internal/version"
 	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
@@ -34,6 +35,12 @@ func Install(ctx context.Context, o Options) (Summary, error) {
 	if o.Wait == 0 {
 		o.Wait = time.Minute
 	}
+	if err := onlyRoot("install", o.Layout); err != nil {
+		return Summary{}, err
+	}
+	if err := guarded(o.Layout, o.Prefix); err != nil {
+		return Summary{}, fmt.Errorf("cannot install: %w", err)
+	}
 	rec, found, err := readRecord(o.Layout)
 	if err != nil {
 		return Summary{}, err
@@ -45,13 +52,17 @@ func Install(ctx context.Context, o Options) (Summary, error) {
 	if found && rec.Prefix != o.Prefix {
 		prefixes = append(prefixes, rec.Prefix)
 	}
-	d, err := decide(o.Layout, o.Root, prefixes, o.From, o.ExpectRoot)
+	d, err := decide(o.Layout, prefixes, o.From, o.ExpectRoot)
 	if err != nil {
 		return Summary{}, err
 	}
+	if v := d.floor.manifest.Version; version.Older(v, rec.Version) && !o.AllowOlder {
+		return Summary{}, fault.Refusedf("cannot install: version %s is older than %s, which is installed", v, rec.Version).
+			Hint("fetch a newer one, or say --allow-older")
+	}
 	j := &job{o: o, d: d, rec: rec, unfinished: found && !rec.Complete, files: files(o, d), summary: Summary{Changed: []string{}}}
-	for _, p := range j.places() {
-		if err := p.usable(o.Layout.Root); err != nil {
+	for _, p := range places(o.Layout, o.Prefix) {
+		if err := p.usable(o.Layout); err != nil {
 			return Summary{}, err
 		}
 	}
@@ -119,13 +130,12 @@ func unitPath() string { return filepath.Join(layout.Layout{}.UnitDir(), layout.
 
 // places are the directories of all files; the state directory, where what is
 // laid down is recorded, first.
-func (j *job) places() []place {
-	l := j.o.Layout
+func places(l layout.Layout, prefix string) []place {
 	return []place{
 		{path: l.State(), mode: 0o700},
 		{path: l.LauncherDir(), mode: 0o700, programs: true},
-		{path: l.ShippedTrust(j.o.Prefix), mode: 0o755},
-		{path: filepath.Dir(l.HostBinary(j.o.Prefix)), mode: 0o755, programs: true},
+		{path: l.ShippedTrust(prefix), mode: 0o755, software: true},
+		{path: filepath.Dir(l.HostBinary(prefix)), mode: 0o755, programs: true, software: true},
 		{path: filepath.Dir(l.HostConfig()), mode: 0o755},
 		{path: l.UnitDir(), mode: 0o755},
 	}

@@ -22,7 +22,7 @@ import (
 // recorded, then everything is made, then the record says what is.
 func (j *job) lay(ctx context.Context) error {
 	l := j.o.Layout
-	places := j.places()
+	places := places(l, j.o.Prefix)
 	if err := j.directory(places[0]); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (j *job) lay(ctx context.Context) error {
 	}
 	j.summary.Version, j.summary.Binary = j.d.floor.manifest.Version, binary
 	j.summary.Root, j.summary.RootVersion, j.summary.First = "sha256:"+j.d.fingerprint, j.d.rootVersion, j.d.first
-	j.rec.Complete = true
+	j.rec.Version, j.rec.Complete = j.d.floor.manifest.Version, true
 	return j.rec.write(l)
 }
 
@@ -71,7 +71,7 @@ func (j *job) lay(ctx context.Context) error {
 // the end.
 func (j *job) intend(binary, sum string, places []place) map[string]string {
 	before, missing := j.rec.encode(), false
-	j.rec.Schema, j.rec.Version, j.rec.Prefix = recordSchema, j.d.floor.manifest.Version, j.o.Prefix
+	j.rec.Schema, j.rec.Prefix = recordSchema, j.o.Prefix
 	// The state directory is ours by its name: whether it was there before the
 	// record in it cannot be known from the record.
 	j.made(j.o.Layout.State())
@@ -161,7 +161,11 @@ func (j *job) file(f file) (bool, error) {
 		fmt.Fprintf(j.o.Out, "kept %s, which was changed here\n", f.path)
 		return false, nil
 	}
-	if same && (f.theirs || mode == f.mode) {
+	own, err := mine(path)
+	if err != nil {
+		return false, err
+	}
+	if same && own && (f.theirs || mode == f.mode) {
 		return false, nil
 	}
 	if err := durable.WriteFile(path, f.content, f.mode); err != nil {
@@ -171,23 +175,43 @@ func (j *job) file(f file) (bool, error) {
 	return true, nil
 }
 
-// launcher lays the launcher copy down where there is none that runs. One that
-// runs is a proven version, and only another proven version replaces it: that
-// is the host's to do.
+// launcher lays the launcher copy down where there is none that is known. One
+// that an install brought is a proven version, and only another proven version
+// replaces it: that is the host's to do. Any other is replaced and never run:
+// root would execute what somebody left there.
 func (j *job) launcher(ctx context.Context) error {
 	path := j.o.Layout.Launcher()
 	have, mode, err := look(path)
 	if err != nil {
 		return err
 	}
-	if have != "" && mode == 0o755 && try(ctx, path, "") == nil {
+	own, err := mine(path)
+	if err != nil {
+		return err
+	}
+	if own && mode == 0o755 && slices.Contains(j.programs(), have) {
+		j.rec.Launcher = have
 		return nil
 	}
 	if err := j.d.floor.program(ctx, path); err != nil {
 		return err
 	}
+	member, _ := j.d.floor.manifest.Member(memberBinary)
+	j.rec.Launcher = member.SHA256
 	j.wrote(pkgbuild.LauncherPath)
 	return nil
+}
+
+// programs are the digests of all binaries that an install is known to have
+// brought. The record holds this one's since intend.
+func (j *job) programs() []string {
+	known := []string{j.rec.Launcher}
+	for _, f := range j.rec.Files {
+		if filepath.Base(f.Path) == memberBinary {
+			known = append(known, f.SHA256...)
+		}
+	}
+	return slices.DeleteFunc(known, func(sum string) bool { return sum == "" })
 }
 
 // machine returns the path of the machine for one that Layout.Path made.
@@ -200,7 +224,11 @@ func (j *job) binary(ctx context.Context, path, sum string) error {
 	if err != nil {
 		return err
 	}
-	if have == sum && mode == 0o755 {
+	own, err := mine(j.o.Layout.Path(path))
+	if err != nil {
+		return err
+	}
+	if have == sum && own && mode == 0o755 {
 		return nil
 	}
 	if err := j.d.floor.program(ctx, j.o.Layout.Path(path)); err != nil {

@@ -32,9 +32,8 @@ type Options struct {
 	// ExpectRoot is the SHA-256 (hex, with or without "sha256:") of a release
 	// root that must be in the chain; empty expects nothing.
 	ExpectRoot string
-	// Root is the release root the host has in force, as it was signed; nil when
-	// it never recorded one.
-	Root []byte
+	// AllowOlder lets a tarball of an older version replace what is installed.
+	AllowOlder bool
 	// Out gets the lines for people; nil throws them away.
 	Out io.Writer
 	// Pass is asked when a running host was given a new binary; nil leaves it

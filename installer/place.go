@@ -17,6 +17,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/child"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,11 +31,13 @@ type place struct {
 	mode uint32
 	// programs run from here.
 	programs bool
+	// software: it is under the prefix.
+	software bool
 }
 
 // usable says, without touching anything, whether files can be put at p and run
-// there. root is the directory the whole install stays under.
-func (p place) usable(root string) error {
+// there.
+func (p place) usable(l layout.Layout) error {
 	dir := p.path
 	for {
 		fi, err := os.Stat(dir)
@@ -49,13 +52,9 @@ func (p place) usable(root string) error {
 		}
 		dir = filepath.Dir(dir)
 	}
-	if err := staysUnder(root, dir); err != nil {
-		return err
-	}
 	// access(2) says EROFS to root as well.
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		return fault.Failedf("cannot install: %q cannot be written: %w", dir, err).
-			Hint("--prefix DIR installs the software elsewhere")
+		return fault.Failedf("cannot install: %q cannot be written: %w", dir, err).Hint("%s", p.instead(l, dir))
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -72,27 +71,17 @@ func noexec(dir string) error {
 		Hint("mount it without noexec")
 }
 
-// staysUnder refuses a directory that symlinks lead out of root: in an image,
-// an absolute link means the image's own tree, not this machine's.
-func staysUnder(root, dir string) error {
-	if root == "" {
-		return nil
+// instead says what helps where dir, which p is to be made in, cannot be
+// written.
+func (p place) instead(l layout.Layout, dir string) string {
+	switch {
+	case !l.IsMachine():
+		return "name a folder with --root that you may write in"
+	case p.software:
+		return "--prefix DIR installs the software elsewhere"
+	default:
+		return fmt.Sprintf("the host needs %q: mount it to be written", dir)
 	}
-	realRoot, err := filepath.EvalSymlinks(root)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it will be made; nothing in it can lead out
-		}
-		return fmt.Errorf("cannot install: %w", err)
-	}
-	realDir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return fmt.Errorf("cannot install: %w", err)
-	}
-	if realDir != realRoot && !strings.HasPrefix(realDir, strings.TrimSuffix(realRoot, "/")+"/") {
-		return fault.Refusedf("cannot install: %q leads out of %q, to %q", dir, root, realDir)
-	}
-	return nil
 }
 
 // make makes the directory, with exactly its mode whatever the umask, and

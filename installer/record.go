@@ -18,7 +18,8 @@ import (
 // laid down at this moment. All paths are paths of the machine, so an
 // installed tree can be moved.
 type record struct {
-	Schema  int    `json:"schema"`
+	Schema int `json:"schema"`
+	// Version is the last one that was laid down whole, "" before the first.
 	Version string `json:"version"`
 	Prefix  string `json:"prefix"`
 	// Complete is false while an install is at work, or was killed at it.
@@ -26,6 +27,9 @@ type record struct {
 	// Directories were made by an install, parents first.
 	Directories []string `json:"directories"`
 	Files       []laid   `json:"files"`
+	// Launcher is the SHA-256 of the launcher copy at the last install: it may
+	// be that of an earlier version, and is ours all the same.
+	Launcher string `json:"launcher,omitempty"`
 }
 
 // A laid file is ours as long as its content has one of the digests: the last
@@ -110,4 +114,16 @@ func (r *record) set(path string, digests ...string) {
 		}
 	}
 	r.Files = append(r.Files, laid{Path: path, SHA256: digests})
+}
+
+// parents are the directories something that the record names is in.
+func (r record) parents(l layout.Layout) []string {
+	var all []string
+	for _, dir := range r.Directories {
+		all = append(all, filepath.Dir(l.Path(dir)))
+	}
+	for _, f := range r.Files {
+		all = append(all, filepath.Dir(l.Path(f.Path)))
+	}
+	return all
 }

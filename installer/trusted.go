@@ -34,10 +34,9 @@ type decision struct {
 }
 
 // decide verifies the unpacked tarball in dir. prefixes are where this install
-// goes and where an earlier one went; recorded is the release root the host has
-// in force, if it ever recorded one. It reads the machine and the folder, and
+// goes and where an earlier one went. It reads the machine and the folder, and
 // writes nothing.
-func decide(l layout.Layout, recorded []byte, prefixes []string, dir, expectRoot string) (*decision, error) {
+func decide(l layout.Layout, prefixes []string, dir, expectRoot string) (*decision, error) {
 	manifest, err := readSmall(filepath.Join(dir, pkgbuild.ManifestName))
 	if err != nil {
 		return nil, damaged(err)
@@ -51,7 +50,7 @@ func decide(l layout.Layout, recorded []byte, prefixes []string, dir, expectRoot
 		return nil, damaged(err)
 	}
 	d := &decision{roots: roots}
-	policy, err := machineTrust(l, recorded, prefixes)
+	policy, err := machineTrust(l, prefixes)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +91,8 @@ func damaged(err error) error {
 }
 
 // machineTrust returns whom this machine trusts already, or nil.
-func machineTrust(l layout.Layout, recorded []byte, prefixes []string) (*trust.Policy, error) {
-	p, err := trust.Machine(l, recorded, prefixes...)
+func machineTrust(l layout.Layout, prefixes []string) (*trust.Policy, error) {
+	p, err := trust.Machine(l, prefixes...)
 	if errors.Is(err, trust.ErrEmpty) {
 		return nil, nil
 	}

@@ -24,6 +24,12 @@ func Uninstall(ctx context.Context, o UninstallOptions) (UninstallSummary, error
 		o.Out = io.Discard
 	}
 	u := &removal{o: o, summary: UninstallSummary{Removed: []string{}}}
+	if err := onlyRoot("uninstall", o.Layout); err != nil {
+		return u.summary, err
+	}
+	if err := guardedState(o.Layout); err != nil {
+		return u.summary, fmt.Errorf("cannot uninstall: %w", err)
+	}
 	rec, ok, err := readRecord(o.Layout)
 	if err != nil {
 		return u.summary, err
@@ -32,6 +38,9 @@ func Uninstall(ctx context.Context, o UninstallOptions) (UninstallSummary, error
 		return u.summary, u.leftovers(ctx)
 	}
 	u.rec = rec
+	if err := o.Layout.Inside(rec.parents(o.Layout)...); err != nil {
+		return u.summary, fmt.Errorf("cannot uninstall: %w", err)
+	}
 	owned, err := u.mayGo(ctx)
 	if err != nil {
 		return u.summary, err
@@ -81,13 +90,22 @@ func (u *removal) mayGo(ctx context.Context) (owned int, err error) {
 	}
 	if owned > 0 && !u.o.KeepResources {
 		return 0, fault.Refusedf("cannot uninstall: the host owns %d resources on this machine", owned).
-			Hint("apply an empty declaration first, or leave them unmanaged with --keep-resources")
+			Hint("%s, or leave them unmanaged with --keep-resources", u.emptied())
 	}
 	if owned > 0 && u.o.Purge {
 		return 0, fault.Usagef("cannot purge the state: it says which %d resources the host owns", owned).
-			Hint("apply an empty declaration first, or leave out --purge")
+			Hint("%s, or leave out --purge", u.emptied())
 	}
 	return owned, nil
+}
+
+// emptied says how to have the host own nothing: a node takes no declaration
+// but its mesh's.
+func (u *removal) emptied() string {
+	if _, err := os.Lstat(u.o.Layout.HostIdentity()); err == nil {
+		return "this machine is a node: undeclare on the control plane what is declared for it (mesh-controller undeclare NAME)"
+	}
+	return "apply an empty declaration first"
 }
 
 // run stops the host, then takes away what it is, and the record last, so that
@@ -144,8 +162,13 @@ func (u *removal) purgeLeft(ctx context.Context) error {
 	if _, err := u.mayGo(ctx); err != nil {
 		return err
 	}
+	unlock, err := lock(l.State())
+	if err != nil {
+		return fmt.Errorf("cannot uninstall: %w", err)
+	}
+	defer unlock()
 	if err := u.stop(ctx); err != nil {
-		return err
+		return fmt.Errorf("cannot uninstall: %w", err)
 	}
 	if err := u.purge(); err != nil {
 		return fmt.Errorf("cannot uninstall: %w", err)
@@ -175,7 +198,7 @@ func (u *removal) stop(ctx context.Context) error {
 	}
 	defer f.Close()
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fault.Failedf("the host is running").Hint("stop it first")
+		return fault.Failedf("the host is running").Hint("%s", howToStop(f))
 	}
 	return nil
 }

@@ -66,28 +66,35 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// begin writes the two files of an empty layout where they are missing.
+// begin writes the two files of an empty layout where they are missing. One that
+// is damaged is set aside and begun anew: what counts is the blobs, which are
+// known by their digest, and a mark that is lost costs one more reading.
 func (s *Store) begin() error {
 	name := filepath.Join(s.dir, v1.ImageLayoutFile)
 	b, err := os.ReadFile(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if strings.TrimSpace(string(b)) != layoutBytes {
+		var layout v1.ImageLayout
+		if err := canonical.Foreign(b, &layout); err == nil && layout.Version != v1.ImageLayoutVersion {
+			return fault.Refusedf("%q is an OCI image layout of version %q, not %s", s.dir, layout.Version, v1.ImageLayoutVersion)
+		}
 		if err := durable.WriteFile(name, []byte(layoutBytes), 0o600); err != nil {
 			return err
 		}
-	case err != nil:
-		return err
-	case strings.TrimSpace(string(b)) != layoutBytes:
-		var layout v1.ImageLayout
-		if err := canonical.Foreign(b, &layout); err != nil || layout.Version != v1.ImageLayoutVersion {
-			return fault.Refusedf("%q is not an OCI image layout of version %s", s.dir, v1.ImageLayoutVersion)
+	}
+	_, err = s.readIndex()
+	if err == nil {
+		return nil
+	}
+	index := filepath.Join(s.dir, v1.ImageIndexFile)
+	if !errors.Is(err, fs.ErrNotExist) {
+		if err := durable.Rename(index, index+".damaged"); err != nil {
+			return err
 		}
 	}
-	_, err = os.Lstat(filepath.Join(s.dir, v1.ImageIndexFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.writeIndex(&v1.Index{})
-	}
-	return err
+	return s.writeIndex(&v1.Index{})
 }
 
 // Dir is the directory of the store.

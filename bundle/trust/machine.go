@@ -8,16 +8,22 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// Machine is what a machine trusts by itself: the release root in force
-// (recorded, as it was signed; nil when none was ever recorded), which the
-// chains that the software brought may move along, and what the administrator
-// added. The order decides: the first root that is known is in force, and
-// nothing that lies on the disk can put another in its place. The error of a
-// machine that trusts nobody has ErrEmpty in its chain.
-func Machine(l layout.Layout, recorded []byte, prefixes ...string) (*Policy, error) {
+// Machine is what a machine trusts by itself: the release root in force (its
+// State), which the chains that the software brought may move along, and what
+// the administrator added. The order decides: the first root that is known is
+// in force, and nothing that lies on the disk can put another in its place. The
+// error of a machine that trusts nobody has ErrEmpty in its chain.
+//
+// A caller who may not read the state, an ordinary user, sees what the software
+// brought.
+func Machine(l layout.Layout, prefixes ...string) (*Policy, error) {
 	var parts []*Policy
-	if len(recorded) > 0 {
-		p, err := FromRoot(recorded)
+	state, err := ReadState(l.TrustState())
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	if len(state.Root) > 0 {
+		p, err := FromRoot(state.Root)
 		if err != nil {
 			return nil, err
 		}

@@ -17,8 +17,11 @@ import "github.com/opencontainers/go-digest"
 // Schema is the version of the document this program reads.
 const Schema = 1
 
-// MaxSize bounds the document, in bytes.
-const MaxSize = 16 << 20
+// MaxSize bounds the document, in bytes; MaxResources what it declares.
+const (
+	MaxSize      = 16 << 20
+	MaxResources = 20000
+)
 
 // A Declaration says what a machine shall have.
 type Declaration struct {

@@ -70,8 +70,15 @@ func parseResources(o *object) []Resource {
 		o.fault("resources", "is not a list")
 		return nil
 	}
+	if len(list) > MaxResources {
+		o.fault("resources", "are %d, more than the %d allowed", len(list), MaxResources)
+		return nil
+	}
 	out := make([]Resource, 0, len(list))
 	for i, e := range list {
+		if len(o.faults.list) >= maxFaults {
+			break // nobody mends more at once
+		}
 		ro, ok := newObject(e, fmt.Sprintf("resources[%d]", i), o.faults)
 		if !ok {
 			continue

@@ -44,6 +44,9 @@ func checkReferences(d *Declaration, f *faults) {
 	}
 	if len(f.list) == 0 {
 		if _, cycle := d.order(); cycle != nil {
+			if len(cycle) > 12 {
+				cycle = append(append(cycle[:10:10], "…"), cycle[len(cycle)-1])
+			}
 			f.add("resources", "wait for each other in a circle: %s", strings.Join(cycle, " -> "))
 		}
 	}

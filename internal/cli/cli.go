@@ -22,6 +22,7 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
@@ -76,19 +77,26 @@ func PrintFault(w io.Writer, name string, err error, asJSON bool) {
 	fmt.Fprintln(w, line)
 }
 
-// OneLine folds line breaks and control bytes, so that foreign text can
-// neither fake a second fault nor drive a terminal.
+// maxLine bounds what one line says, in characters.
+const maxLine = 4000
+
+// OneLine folds line breaks and takes out what cannot be printed, so that
+// foreign text can neither fake a second fault nor drive a terminal.
 func OneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " | ")
-	return strings.Map(func(r rune) rune {
-		if r == '\t' {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
 			return ' '
-		}
-		if r < 0x20 || r == 0x7f {
+		case !unicode.IsPrint(r): // control characters, C1 and direction marks among them
 			return '\uFFFD'
 		}
 		return r
 	}, s)
+	if r := []rune(s); len(r) > maxLine {
+		s = string(r[:maxLine]) + " …"
+	}
+	return s
 }
 
 // JSON prints v, indented, with a final newline.

@@ -102,6 +102,9 @@ func (l Layout) HostState() string { return filepath.Join(l.State(), "host") }
 // HostStore is the store: what the host applied.
 func (l Layout) HostStore() string { return filepath.Join(l.HostState(), "store.db") }
 
+// TrustState is what the host remembers of releases: root in force, counters.
+func (l Layout) TrustState() string { return filepath.Join(l.HostState(), "trust.json") }
+
 // HostIdentity is the identity of an enrolled node: key, certificate, mesh.
 func (l Layout) HostIdentity() string { return filepath.Join(l.HostState(), "identity.json") }
 

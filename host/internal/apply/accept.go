@@ -12,14 +12,13 @@ import (
 
 // Accept is the one door for declarations. w says where the document comes
 // from and, for the link, its mesh and epoch; name, generation, digest and
-// time are filled in here. release is what a bundle moves of the machine's
-// trust, if it came in one; allowOlder lets one pass that is older than what
-// is in force.
+// time are filled in here. allowOlder lets one pass that is older than what is
+// in force.
 //
 // It refuses (fault.Refused, nothing touched) a document that is not valid,
 // one about the host itself, one from the wrong source, one older than that in
 // force. It returns false when the declaration is in force already.
-func (e *Engine) Accept(w store.Wanted, release *store.Release, allowOlder bool) (bool, error) {
+func (e *Engine) Accept(w store.Wanted, allowOlder bool) (bool, error) {
 	d, err := e.Review(w.Source, w.Mesh, w.Document)
 	if err != nil {
 		return false, err
@@ -39,7 +38,7 @@ func (e *Engine) Accept(w store.Wanted, release *store.Release, allowOlder bool)
 		}
 	}
 	w.At = e.Clock.Now().UTC()
-	return true, e.Store.Accept(w, release)
+	return true, e.Store.Accept(w)
 }
 
 // Review says whether the document could be accepted from that source, but for

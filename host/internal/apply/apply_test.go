@@ -125,7 +125,7 @@ func (l *lab) restart() {
 }
 
 func (l *lab) accept(resources ...string) error {
-	_, err := l.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document(resources...)}, nil, false)
+	_, err := l.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document(resources...)}, false)
 	return err
 }
 
@@ -321,7 +321,7 @@ func TestTheMeshTakesOverWithoutTouching(t *testing.T) {
 	l.machine.log = nil
 	l.mesh = "M"
 	composed := document(aFile("cp/a", "/etc/a", "1"), strings.Replace(aProcess("p", `, "restart_on": ["cp/a"]`), `"id": "p"`, `"id": "cp/p"`, 1))
-	if _, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: "M", Epoch: 1, Document: composed}, nil, false); err != nil {
+	if _, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: "M", Epoch: 1, Document: composed}, false); err != nil {
 		t.Fatal(err)
 	}
 	l.want(l.pass(), "unchanged file:/etc/a", "unchanged process:p")
@@ -340,7 +340,7 @@ func TestAcceptRefusesAndKeepsTheOneInForce(t *testing.T) {
 	l.mesh = "M"
 	link := func(mesh string, epoch, generation uint64) error {
 		doc := fmt.Sprintf(`{"schema": 1, "name": "n", "generation": %d, "resources": []}`, generation)
-		_, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: mesh, Epoch: epoch, Document: []byte(doc)}, nil, false)
+		_, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: mesh, Epoch: epoch, Document: []byte(doc)}, false)
 		return err
 	}
 	if err := link("M", 2, 7); err != nil {
@@ -352,7 +352,7 @@ func TestAcceptRefusesAndKeepsTheOneInForce(t *testing.T) {
 		"another mesh":        link("X", 3, 1),
 		"a person":            l.accept(),
 		"not a declaration": func() error {
-			_, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: "M", Epoch: 9, Document: []byte("{")}, nil, false)
+			_, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: "M", Epoch: 9, Document: []byte("{")}, false)
 			return err
 		}(),
 	} {
@@ -423,7 +423,7 @@ func TestAnOlderDeclarationIsTakenWhenThatIsSaid(t *testing.T) {
 	l := newLab(t)
 	accept := func(generation int, older bool) error {
 		doc := fmt.Sprintf(`{"schema": 1, "name": "n", "generation": %d, "resources": []}`, generation)
-		_, err := l.engine.Accept(store.Wanted{Source: store.SourceBundle, Document: []byte(doc)}, nil, older)
+		_, err := l.engine.Accept(store.Wanted{Source: store.SourceBundle, Document: []byte(doc)}, older)
 		return err
 	}
 	if err := accept(7, false); err != nil {

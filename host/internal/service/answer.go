@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/opencontainers/go-digest"
+
 	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
@@ -44,6 +47,10 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	if s.refusal != nil {
 		st.Warnings = append(st.Warnings, fmt.Sprintf("the newest declaration of the mesh is not taken: %v", s.refusal))
 	}
+	if s.unknown != nil {
+		st.State = StateDisconnected
+		st.Warnings = append(st.Warnings, fmt.Sprintf("this node does not know who it is: %v", s.unknown))
+	}
 	if s.unread != nil {
 		st.Warnings = append(st.Warnings, fmt.Sprintf("the configuration was not read again: %v", s.unread))
 	}
@@ -69,8 +76,8 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 			}
 		}
 	}
-	if s.store.Damaged != "" {
-		st.Warnings = append(st.Warnings, fmt.Sprintf("the store was damaged and is set aside as %q: what this host applied before is no longer known to it", s.store.Damaged))
+	for _, aside := range store.SetAside(s.Layout.HostStore()) {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("the store was damaged and is set aside as %q: what this host applied before is not known to it any more; remove that file when you have looked at it", aside))
 	}
 	return st, nil
 }
@@ -126,16 +133,6 @@ func (s *Service) look(ctx context.Context, r resource.Record) (string, []string
 // History implements Host.
 func (s *Service) History(context.Context) ([]link.Report, error) { return s.store.Reports() }
 
-// Trust implements Host.
-func (s *Service) Trust(context.Context) (Trust, error) {
-	root, err := s.store.Root()
-	if err != nil {
-		return Trust{}, err
-	}
-	counters, err := s.store.Counters()
-	return Trust{Root: root, Counters: counters}, err
-}
-
 // Plan implements Host.
 func (s *Service) Plan(ctx context.Context, document []byte) ([]apply.Step, error) {
 	return s.engine.Plan(ctx, store.SourceFile, document)
@@ -143,20 +140,23 @@ func (s *Service) Plan(ctx context.Context, document []byte) ([]apply.Step, erro
 
 // Apply implements Host.
 func (s *Service) Apply(ctx context.Context, document []byte) (link.Report, error) {
-	if _, err := s.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document}, nil, false); err != nil {
+	if _, err := s.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document}, false); err != nil {
 		return link.Report{}, err
 	}
-	return s.reconciled(ctx, loop.TriggerDeclaration)
+	return s.reconciledTo(ctx, document)
 }
 
 // Bundle implements Host: signature, architecture and counter are checked
-// again here, since only this side holds the store.
+// again here, since only this side holds the store. What the bundle moves of
+// the machine's trust is written before its declaration is accepted: a crash in
+// between forgets nothing that was revoked. What a person named for this call
+// moves nothing.
 func (s *Service) Bundle(ctx context.Context, r BundleRequest) (link.Report, error) {
-	root, err := s.store.Root()
+	state, err := trust.ReadState(s.Layout.TrustState())
 	if err != nil {
 		return link.Report{}, err
 	}
-	policy, err := Policy(s.Layout, root, r.Override)
+	policy, err := Policy(s.Layout, r.Override)
 	if err != nil {
 		return link.Report{}, err
 	}
@@ -164,29 +164,50 @@ func (s *Service) Bundle(ctx context.Context, r BundleRequest) (link.Report, err
 	if err != nil {
 		return link.Report{}, err
 	}
-	counter, err := s.store.CounterOf(info.Name)
-	if err != nil {
+	if err := Admit(info, state.Counters[info.Name], r.AllowRollback); err != nil {
 		return link.Report{}, err
 	}
-	if err := Admit(info, counter, r.AllowRollback); err != nil {
-		return link.Report{}, err
+	if !r.Override.named() {
+		if state, err = state.MoveRoot(info.Policy); err != nil {
+			return link.Report{}, err
+		}
+		if err := state.Write(s.Layout.TrustState()); err != nil {
+			return link.Report{}, err
+		}
 	}
 	document, err := oneDeclaration(info)
 	if err != nil {
 		return link.Report{}, err
 	}
-	_, err = s.engine.Accept(
-		store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document},
-		&store.Release{Name: info.Name, Counter: info.Counter, Root: info.Policy.RootBytes()}, r.AllowRollback)
+	if _, err := s.engine.Review(store.SourceBundle, "", document); err != nil {
+		return link.Report{}, err
+	}
+	if !r.Override.named() {
+		if err := state.Raise(info.Name, info.Counter).Write(s.Layout.TrustState()); err != nil {
+			return link.Report{}, err
+		}
+	}
+	_, err = s.engine.Accept(store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document}, r.AllowRollback)
 	if err != nil {
 		return link.Report{}, err
 	}
-	return s.reconciled(ctx, loop.TriggerDeclaration)
+	return s.reconciledTo(ctx, document)
 }
 
 // Pass implements Host.
 func (s *Service) Pass(ctx context.Context) (link.Report, error) {
 	return s.reconciled(ctx, loop.TriggerPerson)
+}
+
+// reconciledTo waits for a pass with this document. When another one was
+// accepted in between, that is what the pass was about, and not the answer.
+func (s *Service) reconciledTo(ctx context.Context, document []byte) (link.Report, error) {
+	r, err := s.reconciled(ctx, loop.TriggerDeclaration)
+	if err == nil && r.Declaration != digest.FromBytes(document).String() {
+		return link.Report{}, fault.Failedf("another declaration was accepted in the meantime, and is in force now").
+			Hint("see mesh-host status; apply again if this one shall be")
+	}
+	return r, err
 }
 
 func (s *Service) reconciled(ctx context.Context, trigger string) (link.Report, error) {

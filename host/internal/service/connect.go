@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,9 +17,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/host/link"
-	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
-	"github.com/nox-mesh/nox-mesh/internal/layout"
 	"github.com/nox-mesh/nox-mesh/internal/socket"
 )
 
@@ -35,7 +32,7 @@ func Connect(ctx context.Context, cfg Config) (h Host, close func() error, err e
 	deadline, cancel := context.WithTimeout(ctx, startup)
 	defer cancel()
 	for {
-		_, err := r.Status(ctx)
+		err := r.ping(deadline)
 		if err == nil || !isDown(err) {
 			return r, func() error { return nil }, permission(err)
 		}
@@ -72,8 +69,17 @@ func permission(err error) error {
 	return err
 }
 
+// ErrGone is in the chain of the error when the service ended while it was
+// asked. Every verb may be asked again.
+var ErrGone = errors.New("the host ended while it was asked")
+
 // remote is the running service, over its socket.
 type remote struct{ client *http.Client }
+
+func (r *remote) ping(ctx context.Context) error {
+	var version string
+	return r.do(ctx, pathPing, nil, &version)
+}
 
 func (r *remote) Status(ctx context.Context) (out Status, err error) {
 	err = r.do(ctx, pathStatus, nil, &out)
@@ -87,11 +93,6 @@ func (r *remote) Owned(ctx context.Context) (out []Owned, err error) {
 
 func (r *remote) History(ctx context.Context) (out []link.Report, err error) {
 	err = r.do(ctx, pathHistory, nil, &out)
-	return out, err
-}
-
-func (r *remote) Trust(ctx context.Context) (out Trust, err error) {
-	err = r.do(ctx, pathTrust, nil, &out)
 	return out, err
 }
 
@@ -139,6 +140,9 @@ func (r *remote) do(ctx context.Context, path string, in, out any) error {
 	if errors.As(err, &u) {
 		err = u.Err // who asked and for what is not news
 	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: %w", ErrGone, err)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot ask the host: %w", err)
 	}
@@ -151,27 +155,7 @@ func (r *remote) do(ctx context.Context, path string, in, out any) error {
 		return &f
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("cannot read the host's answer: %w", err)
+		return fmt.Errorf("cannot read the host's answer: %w: %w", ErrGone, err)
 	}
 	return nil
-}
-
-// RootInForce returns the release root the host recorded, nil when it never
-// saw one or when the caller may not ask the host.
-func RootInForce(ctx context.Context, l layout.Layout) ([]byte, error) {
-	if _, err := os.Stat(l.HostStore()); err != nil {
-		return nil, nil //nolint:nilerr // no store, or not ours to read: nothing is recorded for us
-	}
-	h, done, err := Connect(ctx, Config{Layout: l, Clock: clock.System, Log: slog.New(slog.DiscardHandler)})
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	t, err := h.Trust(ctx)
-	if cerr := done(); err == nil {
-		err = cerr
-	}
-	return t.Root, err
 }

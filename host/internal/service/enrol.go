@@ -78,7 +78,7 @@ func (s *Service) redeem(ctx context.Context, token link.Token) (*client.Identit
 	id, err := client.Enrol(ctx, cfg)
 	if id != nil {
 		s.mu.Lock()
-		s.identity = id
+		s.identity, s.unknown = id, nil
 		s.mu.Unlock()
 	}
 	return id, err
@@ -160,7 +160,7 @@ type linkHandler struct{ s *Service }
 
 // Declaration takes what the mesh declares, durably; the loop applies it.
 func (h linkHandler) Declaration(ctx context.Context, m link.DeclarationMessage) error {
-	fresh, err := h.s.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Node: h.s.node(), Document: m.Document}, nil, false)
+	fresh, err := h.s.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Node: h.s.node(), Document: m.Document}, false)
 	h.s.turnedDown(err)
 	if err != nil {
 		return err

@@ -109,7 +109,7 @@ func openFirst(ctx context.Context, cfg Config) (*Service, error) {
 		if !errors.Is(err, store.ErrLocked) {
 			return s, err
 		}
-		if _, serr := other.Status(deadline); serr == nil {
+		if other.ping(deadline) == nil {
 			return nil, fault.Failedf("another mesh-host runs and answers on %q", cfg.Layout.HostSocket()).Hint("one host runs on a machine: ask it with mesh-host status")
 		}
 		select {

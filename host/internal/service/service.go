@@ -64,7 +64,8 @@ type Service struct {
 	last     *link.Report
 	// refusal is why the newest declaration of the mesh was not taken, unread
 	// why host.toml was not read again.
-	refusal, unread error
+	// and unknown why the identity cannot be read.
+	refusal, unread, unknown error
 	// news is closed and made anew whenever something changed that somebody
 	// may wait for: a pass ended, the link went up or down.
 	news   chan struct{}
@@ -79,6 +80,9 @@ type Service struct {
 // Open opens the store and everything around it. The error is store.ErrLocked
 // when another host does so already.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
+	if err := cfg.Layout.Inside(cfg.Layout.HostConfig()); err != nil {
+		return nil, fmt.Errorf("cannot work in %q: %w", cfg.Layout.Root, err)
+	}
 	settings, err := ReadSettings(cfg.Layout.HostConfig())
 	if err != nil {
 		return nil, err
@@ -104,7 +108,9 @@ func (s *Service) assemble() (err error) {
 		return err
 	}
 	if s.identity, err = client.LoadIdentity(s.Layout.HostIdentity()); err != nil {
-		return err
+		// No reason to stop: what was declared last is held without a link.
+		s.Log.Error("the identity cannot be read: this node holds what it was last told, without a link", "cause", err)
+		s.identity, s.unknown = nil, err
 	}
 	supervisor, why := process.Choose(s.Layout)
 	s.Log.Debug("processes are kept up", "by", why)
@@ -140,6 +146,12 @@ func (s *Service) Close() error {
 func (s *Service) mesh() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.unknown != nil {
+		// Still the node it was, for all that wants to declare something.
+		if w, err := s.store.Wanted(); err == nil && w != nil {
+			return w.Mesh
+		}
+	}
 	if s.identity == nil || s.identity.Stage != client.StageActive {
 		return ""
 	}

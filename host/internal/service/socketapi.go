@@ -12,16 +12,17 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/version"
 )
 
 // The host's socket: JSON over HTTP, each verb of Host one path. A fault comes
 // back as status 422 with the fault as the body, so the exit code of a command
 // is the same whoever did the work.
 const (
+	pathPing    = "/v1/ping" // answered at once, whatever the host is at
 	pathStatus  = "/v1/status"
 	pathOwned   = "/v1/owned"
 	pathHistory = "/v1/history"
-	pathTrust   = "/v1/trust"
 	pathPlan    = "/v1/plan"
 	pathApply   = "/v1/apply"
 	pathBundle  = "/v1/bundle"
@@ -34,10 +35,10 @@ const maxRequest = 2*declaration.MaxSize + 4096
 
 func (s *Service) serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
+	get(mux, pathPing, func(context.Context) (string, error) { return version.Running(), nil })
 	get(mux, pathStatus, s.Status)
 	get(mux, pathOwned, s.Owned)
 	get(mux, pathHistory, s.History)
-	get(mux, pathTrust, s.Trust)
 	post(mux, pathPlan, s.Plan)
 	post(mux, pathApply, s.Apply)
 	post(mux, pathBundle, s.Bundle)

@@ -1,12 +1,9 @@
 package service
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
-	"strconv"
-	"strings"
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
@@ -23,15 +20,15 @@ type Override struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Policy is what is trusted for one call: what the machine trusts (root is the
-// one in force, nil when the store has never seen one), or what a person named.
-func Policy(l layout.Layout, root []byte, o Override) (*trust.Policy, error) {
+// Policy is what is trusted for one call: what the machine trusts, or what a
+// person named.
+func Policy(l layout.Layout, o Override) (*trust.Policy, error) {
 	var policy *trust.Policy
 	var err error
 	if o.Dir != "" {
 		policy, err = trust.LoadDir(o.Dir)
 	} else {
-		policy, err = trust.Machine(l, root)
+		policy, err = trust.Machine(l)
 	}
 	if err != nil && (o.Key == "" || !errors.Is(err, trust.ErrEmpty)) {
 		return nil, err
@@ -46,6 +43,9 @@ func Policy(l layout.Layout, root []byte, o Override) (*trust.Policy, error) {
 	return trust.Merge(policy, key)
 }
 
+// named: a person said what to trust, for this call; nothing of it is kept.
+func (o Override) named() bool { return o.Dir != "" || o.Key != "" }
+
 // Admit decides on a bundle whose signature was verified, before anything of
 // it is written: is it for this machine, and not older than what was applied?
 func Admit(info *bundle.Info, counter uint64, allowRollback bool) error {
@@ -57,38 +57,11 @@ func Admit(info *bundle.Info, counter uint64, allowRollback bool) error {
 		return fault.Refusedf("older than what was applied: bundle %q has counter %d, %d was applied", info.Name, info.Counter, counter).
 			Hint("fetch a newer one, or say --allow-rollback")
 	}
-	if older(version.Running(), info.MinimumHost) {
+	if version.Older(version.Running(), info.MinimumHost) {
 		return fault.Refusedf("bundle %q needs mesh-host %s or newer, this is %s", info.Name, info.MinimumHost, version.Running()).
 			Hint("install a newer mesh-host first")
 	}
 	return nil
-}
-
-// older compares dotted numbers; what follows a dash (a pre-release) is not
-// looked at, and a version that is not numbers is not older than any.
-func older(have, want string) bool {
-	parse := func(s string) (out [3]int, ok bool) {
-		s, _, _ = strings.Cut(s, "-")
-		for i, f := range strings.SplitN(s, ".", 3) {
-			n, err := strconv.Atoi(f)
-			if err != nil {
-				return out, false
-			}
-			out[i] = n
-		}
-		return out, s != ""
-	}
-	h, ok := parse(have)
-	w, ok2 := parse(want)
-	if !ok || !ok2 {
-		return false
-	}
-	for i := range h {
-		if c := cmp.Compare(h[i], w[i]); c != 0 {
-			return c < 0
-		}
-	}
-	return false
 }
 
 // oneDeclaration returns the declaration a bundle carries: a host applies one.

@@ -20,8 +20,6 @@ type Host interface {
 	Owned(ctx context.Context) ([]Owned, error)
 	// History returns the reports, the newest first.
 	History(ctx context.Context) ([]link.Report, error)
-	// Trust returns what the store knows of releases.
-	Trust(ctx context.Context) (Trust, error)
 	// Plan says what applying the document would do.
 	Plan(ctx context.Context, document []byte) ([]apply.Step, error)
 	// Apply applies a document a person gave.
@@ -95,15 +93,6 @@ type Owned struct {
 	There string `json:"there"`
 	// Differences say how it drifted.
 	Differences []string `json:"differences,omitempty"`
-}
-
-// Trust is what the store knows of releases.
-type Trust struct {
-	// Root is the release root in force, as it was signed, if the store ever
-	// saw one.
-	Root []byte `json:"root,omitempty"`
-	// Counters are the highest counters accepted, by bundle name.
-	Counters map[string]uint64 `json:"counters"`
 }
 
 // BundleRequest names a bundle in the content store.

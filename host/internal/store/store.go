@@ -13,14 +13,14 @@
 //	intents   what it was about to touch when it was last killed
 //	restarts  what must still be restarted because something it uses changed
 //	reports   the last 100, and which of them the control plane has not seen
-//	trust     the highest counter of each bundle, the release root in force
 //
 // The order around a change is: Begin (intent), act, look, Commit (record in,
-// intent out). Blobs are not here but in the content store; the identity is a
-// file of its own.
+// intent out). Blobs are not here but in the content store; identity and trust
+// are files of their own.
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -33,9 +33,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 )
@@ -51,9 +54,8 @@ var (
 	bucketRestarts = []byte("restarts")
 	bucketReports  = []byte("reports")
 	bucketUnsent   = []byte("unsent")
-	bucketTrust    = []byte("trust")
 
-	buckets = [][]byte{bucketMeta, bucketWanted, bucketRecords, bucketIntents, bucketRestarts, bucketReports, bucketUnsent, bucketTrust}
+	buckets = [][]byte{bucketMeta, bucketWanted, bucketRecords, bucketIntents, bucketRestarts, bucketReports, bucketUnsent}
 
 	keyFormat   = []byte("format")
 	keySequence = []byte("sequence")
@@ -68,8 +70,6 @@ var ErrNewer = errors.New("the store was written by a newer mesh-host")
 // Store is the open store. It is safe for use by several goroutines.
 type Store struct {
 	db *bbolt.DB
-	// Damaged is where a store that could not be read was set aside, or "".
-	Damaged string
 }
 
 // Open opens the store at path, or begins one. Its directory must be there.
@@ -79,11 +79,15 @@ func Open(path string, c clock.Clock, log *slog.Logger) (*Store, error) {
 	case errors.Is(err, ErrLocked), errors.Is(err, ErrNewer):
 		return nil, err
 	case err == nil:
-		return &Store{db: db}, nil
+		s := &Store{db: db}
+		return s, s.mend(log)
 	case !damaged(err):
 		return nil, fmt.Errorf("cannot open store %q: %w", path, err)
 	}
-	aside := path + ".damaged-" + c.Now().UTC().Format("20060102T150405Z")
+	aside, err2 := asideName(path, c)
+	if err2 != nil {
+		return nil, err2
+	}
 	log.Error("the store is damaged and set aside; what this host applied before is no longer known to it",
 		"store", path, "aside", aside, "cause", err)
 	if err := durable.Rename(path, aside); err != nil {
@@ -92,7 +96,32 @@ func Open(path string, c clock.Clock, log *slog.Logger) (*Store, error) {
 	if db, err = open(path); err != nil {
 		return nil, fmt.Errorf("cannot begin store %q: %w", path, err)
 	}
-	return &Store{db: db, Damaged: aside}, nil
+	return &Store{db: db}, nil
+}
+
+// damagedSuffix begins what a store that was set aside is called after.
+const damagedSuffix = ".damaged-"
+
+// asideName is a name for the damaged store that is not taken.
+func asideName(path string, c clock.Clock) (string, error) {
+	name := path + damagedSuffix + c.Now().UTC().Format("20060102T150405Z")
+	for n := 1; n < 1000; n++ {
+		free := name
+		if n > 1 {
+			free = fmt.Sprintf("%s-%d", name, n)
+		}
+		if _, err := os.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+			return free, nil
+		}
+	}
+	return "", fmt.Errorf("cannot set the damaged store %q aside: a thousand of them are there", path)
+}
+
+// SetAside returns the damaged stores that lie beside the one at path, for as
+// long as nobody has looked at them and taken them away.
+func SetAside(path string) []string {
+	found, _ := filepath.Glob(path + damagedSuffix + "*") // the pattern is ours
+	return found
 }
 
 // damagedError is what a damaged file did to bbolt, or what is wrong inside.
@@ -109,9 +138,8 @@ func open(path string) (*bbolt.DB, error) {
 	fi, err := os.Stat(path)
 	fresh := errors.Is(err, fs.ErrNotExist)
 	if err == nil && fi.Size() == 0 {
-		// A power cut can leave a new file present and empty: it never held
-		// anything, and bbolt begins it anew.
-		fresh = true
+		// bbolt would begin it anew without a word.
+		return nil, damagedError{errors.New("it is empty")}
 	}
 	db, err := guard(func() (*bbolt.DB, error) {
 		return bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 50 * time.Millisecond})
@@ -173,14 +201,7 @@ func prepare(db *bbolt.DB) error {
 				missing = true
 				continue
 			}
-			if err := b.ForEach(func(_, v []byte) error {
-				if string(name) == string(bucketRecords) || string(name) == string(bucketIntents) {
-					if !json.Valid(v) {
-						return damagedError{fmt.Errorf("bucket %q holds what is not JSON", name)}
-					}
-				}
-				return nil
-			}); err != nil {
+			if err := b.ForEach(func(k, v []byte) error { return checkEntry(name, k, v) }); err != nil {
 				return err
 			}
 		}
@@ -196,6 +217,78 @@ func prepare(db *bbolt.DB) error {
 			}
 		}
 		return tx.Bucket(bucketMeta).Put(keyFormat, number(format))
+	})
+}
+
+// checkEntry looks at one entry of what must be whole for the host to know what
+// it owns: a record that says less, or is about something else than its key
+// does, is no record.
+func checkEntry(bucket, k, v []byte) error {
+	var about struct {
+		Key  string          `json:"key"`
+		ID   string          `json:"id"`
+		Spec json.RawMessage `json:"spec"`
+	}
+	switch string(bucket) {
+	case string(bucketRecords), string(bucketIntents):
+	default:
+		return nil
+	}
+	if err := json.Unmarshal(v, &about); err != nil {
+		return damagedError{fmt.Errorf("%q in bucket %q is not JSON", k, bucket)}
+	}
+	r, err := declaration.FromSpec(about.ID, about.Spec)
+	if err != nil || about.Key != string(k) || r.Key() != string(k) {
+		return damagedError{fmt.Errorf("%q in bucket %q is about something else", k, bucket)}
+	}
+	return nil
+}
+
+// mend takes out what is damaged and can be had again: the declaration in
+// force (the mesh sends it again, a person applies it again; until then
+// nothing is changed) and reports.
+func (s *Store) mend(log *slog.Logger) error {
+	var bad [][2][]byte // bucket, key
+	err := s.view("what it holds", func(tx *bbolt.Tx) error {
+		if b := tx.Bucket(bucketWanted); b.Get(keyWanted) != nil {
+			var w Wanted
+			if json.Unmarshal(b.Get(keyWanted), &w) != nil || digest.FromBytes(b.Get(keyDocument)).String() != w.Digest {
+				bad = append(bad, [2][]byte{bucketWanted, keyWanted}, [2][]byte{bucketWanted, keyDocument})
+			}
+		}
+		reports := tx.Bucket(bucketReports)
+		err := reports.ForEach(func(k, v []byte) error {
+			if len(k) != 8 || json.Unmarshal(v, &link.Report{}) != nil {
+				bad = append(bad, [2][]byte{bucketReports, bytes.Clone(k)})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Bucket(bucketUnsent).ForEach(func(k, _ []byte) error {
+			if reports.Get(k) == nil {
+				bad = append(bad, [2][]byte{bucketUnsent, bytes.Clone(k)})
+			}
+			return nil
+		})
+	})
+	if err != nil || len(bad) == 0 {
+		return err
+	}
+	log.Error("the store is damaged in part: what can be had again is taken out", "entries", len(bad), "declaration", string(bad[0][0]) == string(bucketWanted))
+	return s.update("what was taken out", func(tx *bbolt.Tx) error {
+		for _, e := range bad {
+			if err := tx.Bucket(e[0]).Delete(e[1]); err != nil {
+				return err
+			}
+			if string(e[0]) == string(bucketReports) {
+				if err := tx.Bucket(bucketUnsent).Delete(e[1]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	"go.etcd.io/bbolt"
 
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
@@ -37,9 +38,13 @@ func reopen(t *testing.T, path string) *Store {
 	return s
 }
 
+func fileSpec(path, content string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"type":"file","path":%q,"content":%q}`, path, content))
+}
+
 func TestIntentThenRecord(t *testing.T) {
 	s, path := begin(t)
-	i := Intent{Key: "file:/a", ID: "a", Type: "file", Spec: json.RawMessage(`{"type":"file"}`), Restarts: []string{"process:p"}}
+	i := Intent{Key: "file:/a", ID: "a", Type: "file", Spec: fileSpec("/a", ""), Restarts: []string{"process:p"}}
 	if err := s.Begin(i); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +58,7 @@ func TestIntentThenRecord(t *testing.T) {
 	if r, _ := s.Restarts(); !r["process:p"] {
 		t.Errorf("the restart is forgotten: %v", r)
 	}
-	if err := s.Commit(resource.Record{Key: "file:/a", ID: "a", Type: "file"}); err != nil {
+	if err := s.Commit(resource.Record{Key: "file:/a", ID: "a", Type: "file", Spec: fileSpec("/a", "")}); err != nil {
 		t.Fatal(err)
 	}
 	if open, _ := s.Intents(); len(open) != 0 {
@@ -62,7 +67,7 @@ func TestIntentThenRecord(t *testing.T) {
 	if r, _ := s.Restarts(); !r["process:p"] {
 		t.Errorf("committing the file ended the process's restart")
 	}
-	if err := s.Commit(resource.Record{Key: "process:p", Type: "process"}); err != nil {
+	if err := s.Commit(resource.Record{Key: "process:p", ID: "p", Type: "process", Spec: json.RawMessage(`{"type":"process","name":"p","command":["/p"]}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if r, _ := s.Restarts(); len(r) != 0 {
@@ -108,13 +113,14 @@ func TestDamagedStoreIsSetAsideAloud(t *testing.T) {
 	for name, spoil := range map[string]func([]byte) []byte{
 		"not a store":    func([]byte) []byte { return bytes.Repeat([]byte("no store "), 4000) },
 		"cut":            func(b []byte) []byte { return b[:5000] },
+		"empty":          func([]byte) []byte { return nil },
 		"zeroed":         func(b []byte) []byte { return make([]byte, len(b)) },
 		"pages scrubbed": func(b []byte) []byte { return append(b[:8192:8192], bytes.Repeat([]byte{0xff}, len(b)-8192)...) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, path := begin(t)
 			for i := range 200 {
-				if err := s.Commit(resource.Record{Key: fmt.Sprintf("file:/%d", i), Spec: json.RawMessage(`"` + strings.Repeat("x", 300) + `"`)}); err != nil {
+				if err := s.Commit(resource.Record{Key: fmt.Sprintf("file:/%d", i), ID: "f", Spec: fileSpec(fmt.Sprintf("/%d", i), strings.Repeat("x", 300))}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -133,10 +139,11 @@ func TestDamagedStoreIsSetAsideAloud(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if s.Damaged != path+".damaged-20300102T120000Z" {
-				t.Errorf("set aside as %q", s.Damaged)
+			aside := path + ".damaged-20300102T120000Z"
+			if got := SetAside(path); len(got) != 1 || got[0] != aside {
+				t.Errorf("set aside as %q", got)
 			}
-			if kept, _ := os.ReadFile(s.Damaged); !bytes.Equal(kept, bad) {
+			if kept, _ := os.ReadFile(aside); !bytes.Equal(kept, bad) {
 				t.Error("what was set aside is not what was there")
 			}
 			if !strings.Contains(log.String(), "damaged") {
@@ -146,16 +153,6 @@ func TestDamagedStoreIsSetAsideAloud(t *testing.T) {
 				t.Errorf("begins with %d records, %v", len(r), err)
 			}
 		})
-	}
-}
-
-func TestEmptyFileIsANewStore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "store.db")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if s := reopen(t, path); s.Damaged != "" {
-		t.Errorf("set aside as %q", s.Damaged)
 	}
 }
 
@@ -196,18 +193,73 @@ func TestTheLastHundredReportsAreKept(t *testing.T) {
 	}
 }
 
-func TestCounterOnlyGrows(t *testing.T) {
-	s, _ := begin(t)
-	for _, n := range []uint64{5, 3} {
-		if err := s.Accept(Wanted{Name: "x", Document: []byte("{}")}, &Release{Name: "b", Counter: n}); err != nil {
-			t.Fatal(err)
+// spoil changes one entry behind the store's back.
+func spoil(t *testing.T, path string, bucket, key, value []byte) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put(key, value) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatCanBeHadAgainIsTakenOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		bucket, key, value []byte
+		wanted             bool
+		reports            int
+	}{
+		"a report":              {bucketReports, number(1), []byte("{"), true, 1},
+		"a report's key":        {bucketReports, []byte("x"), []byte("{}"), true, 2},
+		"about the declaration": {bucketWanted, keyWanted, []byte("{"), false, 2},
+		"the declaration":       {bucketWanted, keyDocument, []byte(`{"schema":1,"name":"y","resources":[]}`), false, 2},
+		"a report to be sent":   {bucketUnsent, number(9), []byte("gone"), true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, path := begin(t)
+			doc := []byte(`{"schema":1,"name":"x","resources":[]}`)
+			if err := s.Accept(Wanted{Name: "x", Digest: digest.FromBytes(doc).String(), Document: doc}); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{"one", "two"} {
+				if err := s.AddReport(link.Report{ID: id}, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.Close()
+			spoil(t, path, c.bucket, c.key, c.value)
+			s = reopen(t, path)
+			if len(SetAside(path)) != 0 {
+				t.Error("the whole store was set aside")
+			}
+			if w, err := s.Wanted(); err != nil || (w != nil) != c.wanted {
+				t.Errorf("the declaration in force: %+v, %v", w, err)
+			}
+			if r, err := s.Reports(); err != nil || len(r) != c.reports {
+				t.Errorf("%d reports, %v", len(r), err)
+			}
+			if u, err := s.Unsent(); err != nil || len(u) != c.reports {
+				t.Errorf("%d unsent, %v", len(u), err)
+			}
+		})
+	}
+}
+
+func TestARecordOfSomethingElseIsDamage(t *testing.T) {
+	for name, value := range map[string]string{
+		"another key":  `{"key":"file:/b","id":"a","type":"file","spec":{"type":"file","path":"/a","content":""}}`,
+		"another spec": `{"key":"file:/a","id":"a","type":"file","spec":{"type":"file","path":"/b","content":""}}`,
+		"no spec":      `{"key":"file:/a","id":"a","type":"file"}`,
+	} {
+		s, path := begin(t)
+		s.Close()
+		spoil(t, path, bucketRecords, []byte("file:/a"), []byte(value))
+		s = reopen(t, path)
+		if r, err := s.Records(); err != nil || len(r) != 0 || len(SetAside(path)) != 1 {
+			t.Errorf("%s: %+v, %v, set aside %v", name, r, err, SetAside(path))
 		}
-	}
-	if n, err := s.CounterOf("b"); n != 5 || err != nil {
-		t.Errorf("counter %d, %v", n, err)
-	}
-	w, err := s.Wanted()
-	if err != nil || w.Name != "x" || string(w.Document) != "{}" {
-		t.Errorf("%+v, %v", w, err)
 	}
 }

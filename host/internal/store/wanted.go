@@ -58,18 +58,12 @@ func (s *Store) Wanted() (*Wanted, error) {
 	return w, err
 }
 
-// Accept makes w the declaration in force, and takes over what the release it
-// came in says of trust, in one transaction.
-func (s *Store) Accept(w Wanted, release *Release) error {
+// Accept makes w the declaration in force.
+func (s *Store) Accept(w Wanted) error {
 	return s.update("the declaration", func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketWanted)
 		if err := b.Put(keyDocument, w.Document); err != nil {
 			return err
-		}
-		if release != nil {
-			if err := take(tx, *release); err != nil {
-				return err
-			}
 		}
 		return put(b, keyWanted, w)
 	})

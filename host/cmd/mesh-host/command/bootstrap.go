@@ -13,6 +13,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/bundle/content"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -38,10 +39,15 @@ a byte is written. Giving the same bundle twice changes nothing. BUNDLE may be
 				return err
 			}
 			return p.ask(c.Context(), func(h service.Host) error {
-				if err := p.bootstrapFrom(c.Context(), h, args[0], override, rollback); err != nil {
-					return fmt.Errorf("cannot bootstrap from %q: %w", args[0], err)
+				err := p.bootstrapFrom(c.Context(), h, args[0], override, rollback)
+				switch {
+				case err == nil:
+					return nil
+				case args[0] == "-" && errors.Is(err, service.ErrGone):
+					// What came by the pipe is gone with it: no second try.
+					return fault.Failedf("cannot bootstrap: %v", err).Hint("give the bundle again: what arrived is not fetched twice")
 				}
-				return nil
+				return fmt.Errorf("cannot bootstrap from %q: %w", args[0], err)
 			})
 		},
 	}
@@ -78,15 +84,15 @@ func (p *program) bootstrapFrom(ctx context.Context, h service.Host, name string
 	if st.Mesh != "" {
 		return fault.Refusedf("this machine is a node of mesh %q, which alone declares what it has", st.Mesh)
 	}
-	known, err := h.Trust(ctx)
-	if err != nil {
-		return err
-	}
 	l, err := p.layout()
 	if err != nil {
 		return err
 	}
-	policy, err := service.Policy(l, known.Root, o)
+	known, err := trust.ReadState(l.TrustState())
+	if err != nil {
+		return err
+	}
+	policy, err := service.Policy(l, o)
 	if err != nil {
 		return err
 	}

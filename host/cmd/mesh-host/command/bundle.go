@@ -36,7 +36,7 @@ func (p *program) readBundle(use, short, example string, read func(context.Conte
 	c := &cobra.Command{
 		Use: use, Short: short, Example: example, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			policy, err := p.policy(c.Context(), o)
+			policy, err := p.policy(o)
 			if err != nil {
 				return err
 			}
@@ -56,20 +56,13 @@ func (p *program) readBundle(use, short, example string, read func(context.Conte
 	return c
 }
 
-// policy is what this machine trusts. Without the right to ask the host, as an
-// ordinary user, it is what lies on disk for all to read.
-func (p *program) policy(ctx context.Context, o service.Override) (*trust.Policy, error) {
+// policy is what this machine trusts, or what was named.
+func (p *program) policy(o service.Override) (*trust.Policy, error) {
 	l, err := p.layout()
 	if err != nil {
 		return nil, err
 	}
-	var root []byte
-	if o.Dir == "" {
-		if root, err = service.RootInForce(ctx, l); err != nil {
-			return nil, err
-		}
-	}
-	return service.Policy(l, root, o)
+	return service.Policy(l, o)
 }
 
 func (p *program) printBundle(i *bundle.Info) error {

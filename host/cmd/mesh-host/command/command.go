@@ -4,6 +4,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -107,21 +108,27 @@ func (p *program) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.std.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// ask runs f with whoever does the verbs on this machine.
+// ask runs f with whoever does the verbs on this machine. A service that ends
+// while it is asked (it is restarted, or replaced) is asked again once it is
+// back: f prints nothing before it has its answer.
 func (p *program) ask(ctx context.Context, f func(h service.Host) error) error {
 	l, err := p.layout()
 	if err != nil {
 		return err
 	}
-	h, done, err := service.Connect(ctx, service.Config{Layout: l, Clock: clock.System, Log: p.log()})
-	if err != nil {
-		return err
+	for tries := 1; ; tries++ {
+		h, done, err := service.Connect(ctx, service.Config{Layout: l, Clock: clock.System, Log: p.log()})
+		if err != nil {
+			return err
+		}
+		err = f(h)
+		if cerr := done(); err == nil {
+			err = cerr
+		}
+		if !errors.Is(err, service.ErrGone) || tries == 3 {
+			return err
+		}
 	}
-	err = f(h)
-	if cerr := done(); err == nil {
-		err = cerr
-	}
-	return err
 }
 
 // print prints v as JSON, or calls text.

@@ -45,9 +45,6 @@ is the upgrade.`,
 				return fault.Usagef("cannot install: %q does not lie in an unpacked tarball", self).
 					Hint("run the mesh-host of the tarball: ./nox-mesh-host-VERSION/mesh-host install")
 			}
-			if o.Root, err = service.RootInForce(c.Context(), l); err != nil {
-				return err
-			}
 			if !p.quiet && !p.json {
 				o.Out = p.std.Err
 			}

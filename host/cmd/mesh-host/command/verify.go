@@ -36,7 +36,7 @@ Exits 3 when one does not verify.`,
 			"  mesh-host verify hello-1.0-1-any.pkg.tar.zst    # and hello-1.0-1-any.pkg.tar.zst.sig",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			policy, err := p.policy(c.Context(), o)
+			policy, err := p.policy(o)
 			if err != nil {
 				return err
 			}

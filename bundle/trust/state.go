@@ -1,0 +1,100 @@
+package trust
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+// A State is what a machine remembers of the releases it took: it only moves
+// forward. It is a file of its own, so that losing the host's store loses no
+// trust, and so that the installer reads the same as the host.
+type State struct {
+	// Root is the release root in force, as it was signed; empty when none was
+	// ever recorded.
+	Root []byte `json:"root,omitempty"`
+	// Counters are the highest counters accepted, by bundle name.
+	Counters map[string]uint64 `json:"counters,omitempty"`
+}
+
+// maxState bounds the file, in bytes.
+const maxState = 1 << 20
+
+// ReadState reads the file at path; one that is not there is a machine that
+// took nothing yet. A damaged one is an error: to begin anew would forget what
+// was revoked.
+func ReadState(path string) (State, error) {
+	var s State
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("cannot read the trust state: %w", err)
+	}
+	if len(b) <= maxState {
+		err = canonical.Foreign(b, &s)
+	} else {
+		err = errors.New("too large")
+	}
+	if err == nil && len(s.Root) > 0 {
+		_, err = FromRoot(s.Root)
+	}
+	if err != nil {
+		return State{}, fault.Refusedf("cannot read the trust state %q: %w", path, err).
+			Hint("put it back from a backup; removing it forgets which keys were revoked")
+	}
+	return s, nil
+}
+
+// MoveRoot returns the state with the root in force moved to that of p; a policy
+// without one moves nothing, and none moves it back.
+func (s State) MoveRoot(p *Policy) (State, error) {
+	version, _ := p.Root()
+	if version == 0 {
+		return s, nil
+	}
+	if len(s.Root) > 0 {
+		now, err := FromRoot(s.Root)
+		if err != nil {
+			return s, err
+		}
+		if v, _ := now.Root(); v > version {
+			return s, fmt.Errorf("internal error: release root %d is in force and would become %d", v, version)
+		}
+	}
+	s.Root = p.RootBytes()
+	return s, nil
+}
+
+// Raise returns the state with the counter of a bundle's name at least n.
+func (s State) Raise(name string, n uint64) State {
+	raised := map[string]uint64{name: n}
+	for k, v := range s.Counters {
+		raised[k] = max(v, raised[k])
+	}
+	s.Counters = raised
+	return s
+}
+
+// Write writes the state to path, durably; one that says what is there already
+// is not written.
+func (s State) Write(path string) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(path); err == nil && string(old) == string(b) {
+		return nil
+	}
+	if err := durable.WriteFile(path, b, 0o600); err != nil {
+		return fmt.Errorf("cannot write the trust state: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package installer
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"golang.org/x/sys/unix"
+)
+
+// howToStop says how to end the host that holds the lock of store. The service
+// manager was asked before; what runs still was started by somebody else.
+func howToStop(store *os.File) string {
+	pid := holder(store)
+	if pid == 0 {
+		return "stop it first: systemctl stop " + layout.HostUnit + ", or end the \"mesh-host run\" that somebody started"
+	}
+	if unit := unitOf(pid); unit != "" {
+		return "stop it first: systemctl stop " + unit
+	}
+	return fmt.Sprintf("stop it first: kill %d", pid)
+}
+
+// holder returns the process that holds the flock(2) of f, 0 when it cannot be
+// told: /proc/locks, proc_locks(5), names it by device and inode, and a process
+// of another PID namespace by none.
+func holder(f *os.File) int {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return 0
+	}
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	want := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	for line := range bytes.Lines(locks) {
+		// "1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF"
+		w := bytes.Fields(line)
+		if len(w) < 6 || string(w[1]) != "FLOCK" || string(w[5]) != want {
+			continue
+		}
+		if pid, err := strconv.Atoi(string(w[4])); err == nil && pid > 1 {
+			return pid
+		}
+	}
+	return 0
+}
+
+// unitOf returns the service a process belongs to, "" when it is in none:
+// killed, that would be started again.
+func unitOf(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.Lines(b) {
+		line = bytes.TrimSpace(line)
+		if bytes.HasSuffix(line, []byte(layout.HostUnit)) {
+			return layout.HostUnit
+		}
+	}
+	return ""
+}
