@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,6 +296,79 @@ func TestHostIsStaticAndSmall(t *testing.T) {
 		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
 			t.Errorf("mesh-host has a %v segment: it is not static", p.Type)
 		}
+	}
+}
+
+// commandsSaid finds the commands a text tells a person to run.
+var commandsSaid = regexp.MustCompile("(mesh-host|mesh-controller|mesh-release)((?: [a-z][a-z-]*)+)")
+
+// TestRemediesNameCommandsThatExist: a remedy that cannot be followed is worse
+// than none. What is said in a Hint, and what stands between backquotes in any
+// text of the programs, must be commands that the programs have.
+func TestRemediesNameCommandsThatExist(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the three programs")
+	}
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir+"/", "./host/cmd/mesh-host", "./controlplane/cmd/mesh-controller", "./release/cmd/mesh-release")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	exists := map[string]bool{}
+	check := func(at, program string, words []string) {
+		// The verb, or a verb of two words; what follows may be prose.
+		known := func(verb string) bool {
+			if ok, asked := exists[program+verb]; asked {
+				return ok
+			}
+			args := append(strings.Fields(verb), "--help")
+			ok := exec.Command(filepath.Join(dir, program), args...).Run() == nil
+			exists[program+verb] = ok
+			return ok
+		}
+		// These three are the launcher's and answer no --help.
+		if slices.Contains([]string{"launch", "shim", "reload"}, words[0]) {
+			return
+		}
+		if !known(words[0]) {
+			t.Errorf("%s: there is no command %q", at, program+" "+words[0])
+		}
+	}
+	quoted := regexp.MustCompile("`[^`]*`")
+	for _, f := range sources(t) {
+		if f.isTest() {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			lit, inHint := "", false
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Hint" && len(n.Args) > 0 {
+					if b, ok := n.Args[0].(*ast.BasicLit); ok {
+						lit, inHint = b.Value, true
+					}
+				}
+			case *ast.BasicLit:
+				if n.Kind == token.STRING && strings.HasPrefix(n.Value, "\"") {
+					lit = n.Value
+				}
+			}
+			if lit == "" {
+				return true
+			}
+			text, err := strconv.Unquote(lit)
+			if err != nil {
+				return true
+			}
+			if !inHint {
+				text = strings.Join(quoted.FindAllString(text, -1), " ")
+			}
+			for _, m := range commandsSaid.FindAllStringSubmatch(text, -1) {
+				check(f.set.Position(n.Pos()).String(), m[1], strings.Fields(m[2]))
+			}
+			return true
+		})
 	}
 }
 
