@@ -8,6 +8,10 @@
 //
 // A temporary file's name follows from the final name (TempName), so whoever
 // wrote an intent for a file can sweep what a crash left without searching.
+//
+// The directory may belong to somebody else, who swaps names while we are at
+// work: owner and mode are set on what was made, never on what has its name by
+// then.
 package durable
 
 import (
@@ -98,8 +102,8 @@ func (d *Dir) createAs(name, temp string, attr Attr) (*Pending, error) {
 	fd, err := unix.Openat(d.fd, p.temp, flags, 0o600)
 	if errors.Is(err, unix.EEXIST) {
 		// Left by a crash of the one who writes here, which is only us.
-		if err := unix.Unlinkat(d.fd, p.temp, 0); err != nil {
-			return nil, d.err("remove", p.temp, err)
+		if err := d.clear(p.temp); err != nil {
+			return nil, err
 		}
 		fd, err = unix.Openat(d.fd, p.temp, flags, 0o600)
 	}
@@ -108,41 +112,6 @@ func (d *Dir) createAs(name, temp string, attr Attr) (*Pending, error) {
 	}
 	p.file = os.NewFile(uintptr(fd), filepath.Join(d.name, p.temp))
 	return p, nil
-}
-
-// Symlink makes name a symlink to target, replacing what is there unless that
-// is a directory.
-func (d *Dir) Symlink(name, target string, attr Attr) error {
-	temp := TempName(name)
-	if err := unix.Unlinkat(d.fd, temp, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return d.err("remove", temp, err)
-	}
-	if err := unix.Symlinkat(target, d.fd, temp); err != nil {
-		return d.err("symlink", name, err)
-	}
-	if attr.UID != Keep || attr.GID != Keep {
-		if err := unix.Fchownat(d.fd, temp, attr.UID, attr.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			_ = unix.Unlinkat(d.fd, temp, 0)
-			return d.err("chown", name, err)
-		}
-	}
-	if err := unix.Renameat(d.fd, temp, d.fd, name); err != nil {
-		_ = unix.Unlinkat(d.fd, temp, 0)
-		return d.err("rename", name, err)
-	}
-	return d.Sync()
-}
-
-// Mkdir makes the directory name with exactly attr, whatever the umask.
-func (d *Dir) Mkdir(name string, attr Attr) error {
-	if err := unix.Mkdirat(d.fd, name, 0o700); err != nil {
-		return d.err("mkdir", name, err)
-	}
-	if err := d.SetAttr(name, attr); err != nil {
-		_ = unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR)
-		return err
-	}
-	return d.Sync()
 }
 
 // SetAttr gives the existing directory or file name the owner and mode of
@@ -189,7 +158,31 @@ func (d *Dir) Rename(from, to string) error {
 }
 
 // Sweep removes the temporary file a crash may have left for name.
-func (d *Dir) Sweep(name string) error { return d.Remove(TempName(name)) }
+func (d *Dir) Sweep(name string) error {
+	err := unix.Unlinkat(d.fd, TempName(name), 0)
+	if errors.Is(err, unix.EISDIR) {
+		err = unix.Unlinkat(d.fd, TempName(name), unix.AT_REMOVEDIR)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return d.err("remove", TempName(name), err)
+	}
+	return d.Sync()
+}
+
+// clear removes the temporary file temp, if there is one.
+func (d *Dir) clear(temp string) error {
+	err := unix.Unlinkat(d.fd, temp, 0)
+	if errors.Is(err, unix.EISDIR) {
+		err = unix.Unlinkat(d.fd, temp, unix.AT_REMOVEDIR)
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return d.err("remove", temp, err)
+	}
+	return nil
+}
 
 // Pending is a file being written. Exactly one of Commit and Abort ends it;
 // Abort after Commit does nothing, so it can be deferred.
@@ -199,6 +192,10 @@ type Pending struct {
 	attr       Attr
 	file       *os.File
 }
+
+// FD returns the descriptor of the new file, for what else it shall have; the
+// Pending keeps owning it.
+func (p *Pending) FD() int { return int(p.file.Fd()) }
 
 // Write adds to the content.
 func (p *Pending) Write(b []byte) (int, error) { return p.file.Write(b) }
@@ -276,6 +273,8 @@ func WriteFile(path string, content []byte, mode uint32) error {
 
 var shared atomic.Uint64
 
+func sharedTemp() string { return fmt.Sprintf(".nox-%d-%d.tmp", os.Getpid(), shared.Add(1)) }
+
 // WriteShared is WriteFile for a file that several processes may write at
 // once: each has a temporary name of its own (".nox-PID-N.tmp"), and the last
 // rename wins.
@@ -285,8 +284,7 @@ func WriteShared(path string, content []byte, mode uint32) error {
 		return err
 	}
 	defer d.Close()
-	temp := fmt.Sprintf(".nox-%d-%d.tmp", os.Getpid(), shared.Add(1))
-	p, err := d.createAs(filepath.Base(path), temp, Perm(mode))
+	p, err := d.createAs(filepath.Base(path), sharedTemp(), Perm(mode))
 	if err != nil {
 		return err
 	}
@@ -354,7 +352,8 @@ func MkdirAll(path string, mode uint32) error {
 		return err
 	}
 	defer d.Close()
-	err = d.Mkdir(filepath.Base(path), Perm(mode))
+	// Several processes may be at it: each has a temporary name of its own.
+	err = d.mkdirAs(filepath.Base(path), sharedTemp(), Perm(mode))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

@@ -1,7 +1,10 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
@@ -16,29 +19,53 @@ const (
 	maxEvents    = 10_000
 )
 
-// line is a node as `nodes` prints it; seen is when it was last heard of as far
-// as that was written.
-func (d *Desk) line(n *state.Node, seen time.Time) Node {
-	if at := d.Wire.Seen.At(n.ID); !at.IsZero() {
-		seen = at
+// line is a node as `nodes` prints it.
+func (d *Desk) line(tx *state.Tx, n *state.Node) (Node, error) {
+	m, err := tx.Mesh()
+	if err != nil {
+		return Node{}, err
 	}
 	return Node{
-		ID: n.ID, Name: n.Name, Hostname: n.Profile.Hostname, Tags: n.Tags, State: d.stateOf(n), Conflict: n.Conflict,
-		Wanted: n.Wanted.Generation, Applied: n.Applied.Generation, Failed: n.Applied.Failed,
-		Version: n.Applied.Version, Installed: n.Applied.Installed, LastSeen: seen,
-	}
+		ID: n.ID, Name: n.Name, Hostname: n.Profile.Hostname, Tags: n.Tags, State: d.stateOf(tx, n),
+		Connected: d.Wire.Links.Connected(n.ID), Conflict: n.Conflict,
+		Wanted: n.Wanted.Generation, Applied: n.Applied.Generation, Behind: d.Wire.BehindSince(n, m.Epoch), Failed: n.Applied.Failed,
+		Version: n.Applied.Version, Installed: n.Applied.Installed, LastSeen: d.seen(tx, n),
+	}, nil
 }
 
-func (d *Desk) stateOf(n *state.Node) string {
+// seen is when a node was last heard of, zero if it never connected.
+func (d *Desk) seen(tx *state.Tx, n *state.Node) time.Time {
+	for _, at := range []time.Time{d.Wire.Seen.At(n.ID), tx.Seen(n.ID)} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return n.Applied.At // when that was not written
+}
+
+func (d *Desk) stateOf(tx *state.Tx, n *state.Node) string {
 	switch {
 	case n.State == state.Admitted:
 		return "enrolling"
-	case n.State == state.Enrolled && !d.Wire.Links.Connected(n.ID):
+	case n.State == state.Enrolled && !d.Wire.Links.Connected(n.ID) && !d.seen(tx, n).IsZero():
 		return "disconnected"
 	}
 	return string(n.State)
 }
 
+func (d *Desk) node(id string) (out Node, err error) {
+	err = d.Office.Store.View(func(tx *state.Tx) error {
+		n, err := tx.Node(id)
+		if err != nil {
+			return err
+		}
+		out, err = d.line(tx, n)
+		return err
+	})
+	return out, err
+}
+
+// nodes are sorted by name; those without one come last.
 func (d *Desk) nodes(context.Context, None) ([]Node, error) {
 	out := []Node{}
 	err := d.Office.Store.View(func(tx *state.Tx) error {
@@ -47,9 +74,19 @@ func (d *Desk) nodes(context.Context, None) ([]Node, error) {
 			return err
 		}
 		for _, n := range ns {
-			out = append(out, d.line(n, tx.Seen(n.ID)))
+			l, err := d.line(tx, n)
+			if err != nil {
+				return err
+			}
+			out = append(out, l)
 		}
 		return nil
+	})
+	slices.SortFunc(out, func(a, b Node) int {
+		if (a.Name == "") != (b.Name == "") {
+			return strings.Compare(b.Name, a.Name)
+		}
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Hostname, b.Hostname), strings.Compare(a.ID, b.ID))
 	})
 	return out, err
 }
@@ -60,8 +97,9 @@ func (d *Desk) show(_ context.Context, q Ref) (out NodeDetail, err error) {
 		if err != nil {
 			return err
 		}
-		out = NodeDetail{
-			Node: d.line(n, tx.Seen(n.ID)), Key: n.Key, Decision: n.Decision, Declaration: n.Wanted.Digest, Profile: n.Profile,
+		out = NodeDetail{Key: n.Key, Decision: n.Decision, Declaration: n.Wanted.Digest, Profile: n.Profile}
+		if out.Node, err = d.line(tx, n); err != nil {
+			return err
 		}
 		if out.Modules, err = module.On(tx, n); err != nil {
 			return err
@@ -121,6 +159,7 @@ func failing(reports []*state.Report) []Failing {
 	return out
 }
 
+// events are the newest that there are, the newest last.
 func (d *Desk) events(_ context.Context, q Limit) (out []*state.Event, err error) {
 	if q.Limit < 1 || q.Limit > maxEvents {
 		q.Limit = maxEvents
@@ -128,6 +167,7 @@ func (d *Desk) events(_ context.Context, q Limit) (out []*state.Event, err error
 	err = d.Office.Store.View(func(tx *state.Tx) error {
 		es, err := tx.Events(q.Limit)
 		out = append([]*state.Event{}, es...)
+		slices.Reverse(out)
 		return err
 	})
 	return out, err
@@ -154,7 +194,7 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 			return err
 		}
 		for _, n := range ns {
-			s.Nodes[d.stateOf(n)]++
+			s.Nodes[d.stateOf(tx, n)]++
 		}
 		ms, err := tx.Modules()
 		if len(ms) > 0 {

@@ -21,9 +21,29 @@ type TokenMade struct {
 	Addresses []string  `json:"addresses"`
 }
 
+// TokenRevoked is a token that is revoked. Already is true when it was earlier.
+type TokenRevoked struct {
+	ID      string    `json:"id"`
+	Revoked time.Time `json:"revoked"`
+	Already bool      `json:"already"`
+}
+
 // A Ref names a token or a node.
 type Ref struct {
 	Ref string `json:"ref"`
+}
+
+// A Leaving names a node that is to be revoked. Last lets it be the one that
+// runs the control plane.
+type Leaving struct {
+	Ref  string `json:"ref"`
+	Last bool   `json:"last,omitempty"`
+}
+
+// NodeRevoked is a node that is revoked. Already is true when it was earlier.
+type NodeRevoked struct {
+	Node
+	Already bool `json:"already"`
 }
 
 // An Address is one address of the control plane.
@@ -32,10 +52,12 @@ type Address struct {
 }
 
 // Addresses is where nodes find the control plane. Given is false when nobody
-// gave any and they were found by themselves.
+// gave any and they were found by themselves. Changed says that the question
+// changed the list.
 type Addresses struct {
 	Addresses []string `json:"addresses"`
 	Given     bool     `json:"given"`
+	Changed   bool     `json:"changed"`
 }
 
 // Approval admits a pending node.
@@ -45,16 +67,20 @@ type Approval struct {
 	Tags []string `json:"tags,omitempty"`
 }
 
-// A Declaration of a module. A nil Placement keeps the one it has.
+// A Declaration of a module. A nil Placement keeps the one it has. DryRun asks
+// what would be, Last lets the control plane itself go.
 type Declaration struct {
 	Name      string   `json:"name"`
 	Document  []byte   `json:"document"`
 	Placement []string `json:"placement"`
+	DryRun    bool     `json:"dry_run,omitempty"`
+	Last      bool     `json:"last,omitempty"`
 }
 
-// A ModuleRef names a module.
+// A ModuleRef names a module. Last lets the control plane itself go with it.
 type ModuleRef struct {
 	Name string `json:"name"`
+	Last bool   `json:"last,omitempty"`
 }
 
 // A Node is one line of `nodes`.
@@ -65,12 +91,18 @@ type Node struct {
 	Hostname string   `json:"hostname,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
 	// State is "pending", "enrolling", "enrolled", "disconnected" or "revoked".
-	State    string `json:"state"`
-	Conflict string `json:"conflict,omitempty"`
-	Wanted   uint64 `json:"wanted"`
-	Applied  uint64 `json:"applied"`
-	Failed   int    `json:"failed"`
-	Version  string `json:"version,omitempty"`
+	State string `json:"state"`
+	// Connected says that the node has a link. One that is "enrolled" and not
+	// connected never was.
+	Connected bool   `json:"connected"`
+	Conflict  string `json:"conflict,omitempty"`
+	Wanted    uint64 `json:"wanted"`
+	Applied   uint64 `json:"applied"`
+	// Behind is since when a connected node could have applied what is wanted and
+	// has not, once that is a minute.
+	Behind  time.Time `json:"behind_since,omitzero"`
+	Failed  int       `json:"failed"`
+	Version string    `json:"version,omitempty"`
 	// Installed is the version on the disk when another one runs.
 	Installed string    `json:"installed,omitempty"`
 	LastSeen  time.Time `json:"last_seen,omitzero"`
@@ -120,7 +152,7 @@ type Status struct {
 var (
 	TokenCreate   = verb[admission.TokenOptions, TokenMade]{"token-create"}
 	TokenList     = verb[None, []admission.TokenStatus]{"token-list"}
-	TokenRevoke   = verb[Ref, None]{"token-revoke"}
+	TokenRevoke   = verb[Ref, TokenRevoked]{"token-revoke"}
 	AddressAdd    = verb[Address, Addresses]{"address-add"}
 	AddressRemove = verb[Address, Addresses]{"address-remove"}
 	AddressList   = verb[None, Addresses]{"address-list"}
@@ -129,7 +161,7 @@ var (
 	Declare       = verb[Declaration, module.Change]{"declare"}
 	Undeclare     = verb[ModuleRef, module.Change]{"undeclare"}
 	Approve       = verb[Approval, Node]{"approve"}
-	Revoke        = verb[Ref, Node]{"revoke"}
+	Revoke        = verb[Leaving, NodeRevoked]{"revoke"}
 	Events        = verb[Limit, []*state.Event]{"events"}
 	GetStatus     = verb[None, Status]{"status"}
 )

@@ -2,8 +2,10 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 
@@ -23,7 +25,9 @@ type Desk struct {
 	Content *content.Store
 	Wire    *wire.Server
 	Served  address.Served
-	Log     *slog.Logger
+	// Self is how a declaration speaks of this control plane.
+	Self module.Program
+	Log  *slog.Logger
 }
 
 // Handler returns the desk's HTTP side.
@@ -64,12 +68,12 @@ func (d *Desk) tokenCreate(_ context.Context, q admission.TokenOptions) (TokenMa
 	return TokenMade{Token: t.Text(), ID: t.ID, Expires: t.Expires, Uses: q.Uses, Addresses: as.Addresses}, nil
 }
 
-func (d *Desk) tokenRevoke(_ context.Context, q Ref) (None, error) {
-	err := d.Office.RevokeToken(q.Ref)
-	if err == nil {
+func (d *Desk) tokenRevoke(_ context.Context, q Ref) (TokenRevoked, error) {
+	at, already, err := d.Office.RevokeToken(q.Ref)
+	if err == nil && !already {
 		d.Log.Info("token is revoked", "token", q.Ref)
 	}
-	return None{}, err
+	return TokenRevoked{ID: q.Ref, Revoked: at, Already: already}, err
 }
 
 func (d *Desk) addresses() (a Addresses, err error) {
@@ -106,12 +110,13 @@ func (d *Desk) change(kind, a string, do func(*state.Tx, string) (bool, error)) 
 				Hint("run `mesh-controller address list`")
 		}
 		if n := len(tx.Addresses()); n > link.MaxAddresses {
-			return fault.Refusedf("cannot add address %q: there may be %d", a, link.MaxAddresses)
+			return fault.Refusedf("cannot add address %q: there may be %d, and there are", a, link.MaxAddresses).
+				Hint("take one out with `mesh-controller address remove HOST:PORT`")
 		}
 		if !changed {
 			return nil
 		}
-		return tx.AddEvent(&state.Event{At: d.Office.Clock.Now().UTC(), Kind: kind, Sentence: "address " + a})
+		return tx.AddEvent(&state.Event{At: d.now(), Kind: kind, Sentence: "address " + a})
 	})
 	if err != nil {
 		return Addresses{}, err
@@ -120,22 +125,35 @@ func (d *Desk) change(kind, a string, do func(*state.Tx, string) (bool, error)) 
 		d.Wire.Links.AllChanged()
 		d.Log.Info("the list of addresses is changed", "what", kind, "address", a)
 	}
-	return d.addresses()
+	as, err := d.addresses()
+	as.Changed = changed
+	return as, err
 }
+
+// goes is what becomes of resources that are declared no more.
+const goes = "would be removed from it"
 
 func (d *Desk) declare(_ context.Context, q Declaration) (c module.Change, err error) {
 	has := func(blob digest.Digest) bool { return d.Content.Has(blob, -1) }
-	err = d.Office.Store.Update(func(tx *state.Tx) error {
-		c, err = module.Declare(tx, d.Office.Clock.Now().UTC(), q.Name, q.Document, q.Placement, has)
-		return err
+	transact, declare := d.Office.Store.Update, module.Declare
+	if q.DryRun {
+		transact, declare = d.Office.Store.Try, module.Plan
+	}
+	err = transact(func(tx *state.Tx) error {
+		return d.guarded(tx, q.Last, fmt.Sprintf("declare module %q", q.Name), goes, func() (err error) {
+			c, err = declare(tx, d.now(), module.Wish{Name: q.Name, Document: q.Document, Placement: q.Placement}, has)
+			return err
+		})
 	})
-	d.tell("module is declared", q.Name, c, err)
+	if err == nil && !q.DryRun {
+		d.tell("module is declared", q.Name, c)
+	}
 	return c, err
 }
 
 // tell passes a change on to the links of the nodes it is about.
-func (d *Desk) tell(what, name string, c module.Change, err error) {
-	if err != nil || !c.Changed {
+func (d *Desk) tell(what, name string, c module.Change) {
+	if !c.Changed {
 		return
 	}
 	d.Wire.Links.Changed(c.Nodes...)
@@ -144,10 +162,14 @@ func (d *Desk) tell(what, name string, c module.Change, err error) {
 
 func (d *Desk) undeclare(_ context.Context, q ModuleRef) (c module.Change, err error) {
 	err = d.Office.Store.Update(func(tx *state.Tx) error {
-		c, err = module.Undeclare(tx, d.Office.Clock.Now().UTC(), q.Name)
-		return err
+		return d.guarded(tx, q.Last, fmt.Sprintf("undeclare module %q", q.Name), goes, func() (err error) {
+			c, err = module.Undeclare(tx, d.now(), q.Name)
+			return err
+		})
 	})
-	d.tell("module is undeclared", q.Name, c, err)
+	if err == nil {
+		d.tell("module is undeclared", q.Name, c)
+	}
 	return c, err
 }
 
@@ -157,15 +179,27 @@ func (d *Desk) approve(_ context.Context, q Approval) (Node, error) {
 		return Node{}, err
 	}
 	d.Log.Info("node is approved", "node", n.Name)
-	return d.line(n, n.Decision.At), nil
+	return d.node(n.ID)
 }
 
-func (d *Desk) revoke(_ context.Context, q Ref) (Node, error) {
-	n, err := d.Office.Revoke(q.Ref)
+func (d *Desk) revoke(_ context.Context, q Leaving) (out NodeRevoked, err error) {
+	var n *state.Node
+	err = d.Office.Store.Update(func(tx *state.Tx) error {
+		const fate = "could be changed by nobody any more"
+		return d.guarded(tx, q.Last, fmt.Sprintf("revoke node %q", q.Ref), fate, func() (err error) {
+			n, out.Already, err = d.Office.Revoke(tx, q.Ref)
+			return err
+		})
+	})
 	if err != nil {
-		return Node{}, err
+		return NodeRevoked{}, err
 	}
 	d.Wire.Links.Revoke(n.ID)
-	d.Log.Info("node is revoked", "node", n.Name)
-	return d.line(n, n.Decision.At), nil
+	if !out.Already {
+		d.Log.Info("node is revoked", "node", n.Name)
+	}
+	out.Node, err = d.node(n.ID)
+	return out, err
 }
+
+func (d *Desk) now() time.Time { return d.Office.Clock.Now().UTC() }

@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/ca"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/name"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -49,6 +51,30 @@ func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails (Go 1.24)
 	return hex.EncodeToString(b[:])
+}
+
+// IsID says whether s is the id of an enrolment, a report or a node.
+func IsID(s string) bool {
+	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// freeName returns want, or want with the first number behind it that makes it
+// a name no node has. A name stays with the key it was given to, so that of a
+// revoked node is not free.
+func freeName(tx *state.Tx, want, id string) (string, error) {
+	if want == "" {
+		want = "node-" + id[:8]
+	}
+	for i := 1; ; i++ {
+		s := name.Numbered(want, i)
+		n, err := tx.NodeByName(s)
+		if err != nil {
+			return "", err
+		}
+		if n == nil || n.ID == id {
+			return s, nil
+		}
+	}
 }
 
 // FindNode returns the node that ref means: its name, its id, the beginning of

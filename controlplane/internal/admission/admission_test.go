@@ -254,7 +254,7 @@ func TestARefusalLeavesNothing(t *testing.T) {
 			return token
 		}, code: link.TokenExpired},
 		"revoked": {prepare: func(o *office, token string, _ *link.EnrolRequest) string {
-			if err := o.RevokeToken(token); err != nil {
+			if _, _, err := o.RevokeToken(token); err != nil {
 				panic(err)
 			}
 			return token
@@ -343,10 +343,14 @@ func TestARevokedNodeKeepsItsNameAndKey(t *testing.T) {
 	if _, err := o.Enrol(token, req); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Revoke("web"); err != nil {
+	err := o.Store.Update(func(tx *state.Tx) error {
+		_, _, err := o.Revoke(tx, "web")
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err := o.Enrol(token, req)
+	_, err = o.Enrol(token, req)
 	wantCode(t, err, link.NodeRevoked)
 	req.EnrolmentID = strings.Repeat("cd", 16)
 	_, err = o.Enrol(token, req)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/name"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -13,10 +14,10 @@ import (
 
 // admit gives a pending node its name, its certificate and its first
 // declaration, in which what it had stands unchanged.
-func (o *Office) admit(tx *state.Tx, n *state.Node, name, reason string) error {
+func (o *Office) admit(tx *state.Tx, n *state.Node, want, reason string) error {
 	now := o.Clock.Now().UTC()
 	var err error
-	if n.Name, err = freeName(tx, name, n.ID); err != nil {
+	if n.Name, err = freeName(tx, want, n.ID); err != nil {
 		return err
 	}
 	key, err := x509.ParsePKIXPublicKey(n.PublicKey)
@@ -45,7 +46,7 @@ func (o *Office) admit(tx *state.Tx, n *state.Node, name, reason string) error {
 			return err
 		}
 	}
-	if _, err := module.Assign(tx, n); err != nil {
+	if _, err := module.Assign(tx, now, n); err != nil {
 		if n.Conflict == "" {
 			return err
 		}
@@ -90,10 +91,10 @@ func (o *Office) Ack(node, enrolment string) error {
 	})
 }
 
-// Approve admits a pending node, under name if that is not empty.
-func (o *Office) Approve(ref, name string, tags []string) (n *state.Node, err error) {
-	if name != "" && nameOf(name) != name {
-		return nil, fault.Usagef("cannot name a node %q: a name is a-z, 0-9 and '-', at most 63", name)
+// Approve admits a pending node, under the name as if that is not empty.
+func (o *Office) Approve(ref, as string, tags []string) (n *state.Node, err error) {
+	if as != "" && !name.Valid(as) {
+		return nil, fault.Usagef("cannot name a node %q: a name is %s", as, name.Rule)
 	}
 	if err := checkTags(tags); err != nil {
 		return nil, err
@@ -103,46 +104,45 @@ func (o *Office) Approve(ref, name string, tags []string) (n *state.Node, err er
 			return err
 		}
 		if n.State != state.Pending {
-			return fault.Refusedf("cannot approve node %q: it is %s", ref, n.State)
+			return fault.Refusedf("cannot approve node %q: it is %s and not pending", ref, n.State).
+				Hint("run `mesh-controller nodes` for those that are pending")
 		}
-		if name == "" {
-			name = nameOf(n.Profile.Hostname)
-		} else if other, err := tx.NodeByName(name); err != nil {
+		if as == "" {
+			as = name.Of(n.Profile.Hostname)
+		} else if other, err := tx.NodeByName(as); err != nil {
 			return err
 		} else if other != nil {
-			return fault.Refusedf("cannot name the node %q: another has that name", name)
+			return fault.Refusedf("cannot name a node %q: another has that name", as).Hint("give another --name")
 		}
 		for _, t := range tags {
 			if !slices.Contains(n.Tags, t) {
 				n.Tags = append(n.Tags, t)
 			}
 		}
-		return o.admit(tx, n, name, "a person approved")
+		return o.admit(tx, n, as, "a person approved")
 	})
 	return n, err
 }
 
-// Revoke takes a node's credentials away. Its name, its key and what is known
-// of it stay; the machine keeps what it has.
-func (o *Office) Revoke(ref string) (n *state.Node, err error) {
-	err = o.Store.Update(func(tx *state.Tx) error {
-		if n, err = FindNode(tx, ref); err != nil {
-			return err
-		}
-		if n.State == state.Revoked {
-			return nil
-		}
-		was := n.State
-		n.State = state.Revoked
-		n.Decision = o.decision(n, "a person revoked")
-		if err := tx.PutNode(n); err != nil {
-			return err
-		}
-		if err := tx.PutLocalDeclaration(n.ID, nil); err != nil {
-			return err
-		}
-		return tx.AddEvent(&state.Event{At: n.Decision.At, Kind: "node.revoked", Node: n.ID,
-			Sentence: fmt.Sprintf("node %q is revoked; it was %s", ref, was)})
-	})
-	return n, err
+// Revoke takes a node's credentials away, in the caller's transaction, and says
+// whether they were already. Its name, its key and what is known of it stay; the
+// machine keeps what it has.
+func (o *Office) Revoke(tx *state.Tx, ref string) (n *state.Node, already bool, err error) {
+	if n, err = FindNode(tx, ref); err != nil {
+		return nil, false, err
+	}
+	if n.State == state.Revoked {
+		return n, true, nil
+	}
+	was := n.State
+	n.State = state.Revoked
+	n.Decision = o.decision(n, "a person revoked")
+	if err := tx.PutNode(n); err != nil {
+		return nil, false, err
+	}
+	if err := tx.PutLocalDeclaration(n.ID, nil); err != nil {
+		return nil, false, err
+	}
+	return n, false, tx.AddEvent(&state.Event{At: n.Decision.At, Kind: "node.revoked", Node: n.ID,
+		Sentence: fmt.Sprintf("node %q is revoked; it was %s", ref, was)})
 }

@@ -3,11 +3,11 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/ca"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/name"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/link"
@@ -18,8 +18,6 @@ const (
 	maxProfile   = 64 << 10
 	MaxInventory = 4 << 20
 )
-
-var enrolmentID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // Enrol answers a request whose proof, made with the token of that id, was
 // good. A host that waits for a person gets an answer with the code pending;
@@ -42,16 +40,34 @@ func (o *Office) Enrol(token string, req link.EnrolRequest) (link.EnrolAnswer, e
 	return answer, err
 }
 
+// CheckProtocol refuses a host with which there is no protocol in common.
+func CheckProtocol(host link.Range) error {
+	code := link.ProtocolTooOld
+	switch {
+	case host.Min > link.ProtocolMax:
+		code = link.ProtocolTooNew
+	case host.Max >= link.ProtocolMin:
+		return nil
+	}
+	return code.Errorf("the host speaks protocol %s, the control plane %s",
+		protocols(host), protocols(link.Range{Min: link.ProtocolMin, Max: link.ProtocolMax}))
+}
+
+func protocols(r link.Range) string {
+	if r.Min == r.Max {
+		return fmt.Sprint(r.Min)
+	}
+	return fmt.Sprintf("%d to %d", r.Min, r.Max)
+}
+
 func checkRequest(req link.EnrolRequest) (ca.Key, error) {
 	refuse := func(format string, args ...any) (ca.Key, error) {
 		return ca.Key{}, link.Refused.Errorf("cannot enrol: "+format, args...)
 	}
-	switch {
-	case req.Protocol < link.ProtocolMin:
-		return ca.Key{}, link.ProtocolTooOld.Errorf("the host speaks protocol %d, the control plane %d to %d", req.Protocol, link.ProtocolMin, link.ProtocolMax)
-	case req.Protocol > link.ProtocolMax:
-		return ca.Key{}, link.ProtocolTooNew.Errorf("the host speaks protocol %d, the control plane %d to %d", req.Protocol, link.ProtocolMin, link.ProtocolMax)
-	case !enrolmentID.MatchString(req.EnrolmentID):
+	if err := CheckProtocol(link.Range{Min: req.Protocol, Max: req.Protocol}); err != nil {
+		return ca.Key{}, err
+	}
+	if !IsID(req.EnrolmentID) {
 		return refuse("the enrolment id is not 32 hex digits")
 	}
 	if p, err := json.Marshal(req.Profile); err != nil || len(p) > maxProfile {
@@ -97,7 +113,7 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 	case err != nil:
 		return nil, err
 	case n != nil && n.State == state.Revoked:
-		return nil, revoked(n)
+		return nil, Revoked(n)
 	case n != nil:
 		return nil, link.EnrolmentConflict.Errorf("this key is that of node %q already, by another enrolment", n.ID)
 	}
@@ -137,7 +153,7 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 	case n.Key != key.ID:
 		return nil, link.EnrolmentConflict.Errorf("enrolment %q was begun with another key", e.ID)
 	case n.State == state.Revoked:
-		return nil, revoked(n)
+		return nil, Revoked(n)
 	case e.Token == t.ID && n.State == state.Pending && !t.Revoked.IsZero():
 		return nil, judge(t, o.Clock.Now())
 	case e.Token == t.ID || !e.Acked.IsZero():
@@ -178,11 +194,11 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 
 func (o *Office) decide(tx *state.Tx, n *state.Node, t *state.Token) error {
 	if !t.Pending {
-		name := t.Name
-		if name == "" || hasWildcard(name) {
-			name = nameOf(n.Profile.Hostname)
+		want := t.Name
+		if want == "" || hasWildcard(want) {
+			want = name.Of(n.Profile.Hostname)
 		}
-		return o.admit(tx, n, name, fmt.Sprintf("token %q admits", t.ID))
+		return o.admit(tx, n, want, fmt.Sprintf("token %q admits", t.ID))
 	}
 	n.State = state.Pending
 	n.Decision = o.decision(n, fmt.Sprintf("token %q lets a person decide", t.ID))
@@ -225,6 +241,7 @@ func (o *Office) addresses(tx *state.Tx) ([]string, error) {
 	return o.Addresses()
 }
 
-func revoked(n *state.Node) error {
+// Revoked is what a node that was revoked is told.
+func Revoked(n *state.Node) error {
 	return link.NodeRevoked.Errorf("node %q was revoked; the machine keeps what it has", n.Name)
 }

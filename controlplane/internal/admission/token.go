@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/name"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
@@ -34,9 +36,9 @@ func (o TokenOptions) check() error {
 	case o.TTL < time.Second || o.TTL > MaxTTL:
 		return fault.Usagef("cannot make a token for %s: it may live from 1s to 168h", o.TTL)
 	case o.Uses < 1 || o.Uses > maxUses:
-		return fault.Usagef("cannot make a token for %d uses: it may have 1 to %d", o.Uses, maxUses)
-	case o.Name != "" && !hasWildcard(o.Name) && nameOf(o.Name) != o.Name:
-		return fault.Usagef("cannot bind a token to %q: a name is a-z, 0-9 and '-', at most 63", o.Name)
+		return fault.Usagef("cannot make a token for %s: it may have 1 to %d", cli.Count(o.Uses, "use", "uses"), maxUses)
+	case o.Name != "" && !hasWildcard(o.Name) && !name.Valid(o.Name):
+		return fault.Usagef("cannot bind a token to %q: a name is %s", o.Name, name.Rule)
 	case strings.Trim(o.Name, "abcdefghijklmnopqrstuvwxyz0123456789-*?") != "":
 		return fault.Usagef("cannot bind a token to %q: a pattern is a-z, 0-9, '-', '*' and '?'", o.Name)
 	case len(o.Tags) > maxTags:
@@ -47,8 +49,8 @@ func (o TokenOptions) check() error {
 
 func checkTags(tags []string) error {
 	for _, t := range tags {
-		if nameOf(t) != t || t == "" {
-			return fault.Usagef("cannot use tag %q: a tag is a-z, 0-9 and '-', at most 63", t)
+		if !name.Valid(t) {
+			return fault.Usagef("cannot use tag %q: a tag is %s", t, name.Rule)
 		}
 	}
 	return nil
@@ -74,7 +76,7 @@ func (o *Office) CreateToken(opts TokenOptions, addresses []string) (link.Token,
 			return err
 		}
 		return tx.AddEvent(&state.Event{At: now, Kind: "token.created", Token: t.ID,
-			Sentence: fmt.Sprintf("token %q for %d uses is made, until %s", t.ID, opts.Uses, t.Expires.Format(time.RFC3339))})
+			Sentence: fmt.Sprintf("token %q for %s is made, until %s", t.ID, cli.Count(opts.Uses, "use", "uses"), t.Expires.Format(time.RFC3339))})
 	})
 	if err != nil {
 		return link.Token{}, err
@@ -91,6 +93,9 @@ type TokenStatus struct {
 	Name    string    `json:"name,omitempty"`
 	Tags    []string  `json:"tags,omitempty"`
 	Pending bool      `json:"pending,omitempty"`
+	Revoked time.Time `json:"revoked,omitzero"`
+	// Left is how many more machines may enrol with it, were it good otherwise.
+	Left int `json:"left"`
 	// Code is what a new host would be told now; empty when it would be let in.
 	Code    link.Code `json:"code,omitempty"`
 	Holders []Holder  `json:"holders"`
@@ -117,7 +122,7 @@ func (o *Office) Tokens() ([]TokenStatus, error) {
 		for _, t := range tokens {
 			s := TokenStatus{
 				ID: t.ID, Created: t.Created, Expires: t.Expires, Uses: t.Uses, Name: t.Name, Tags: t.Tags,
-				Pending: t.Pending, Code: link.CodeOf(judge(t, o.Clock.Now())), Holders: []Holder{},
+				Pending: t.Pending, Revoked: t.Revoked, Left: t.Uses - t.Taken, Code: link.CodeOf(judge(t, o.Clock.Now())), Holders: []Holder{},
 			}
 			es, err := tx.EnrolmentsOf(t.ID)
 			if err != nil {
@@ -140,9 +145,10 @@ func (o *Office) Tokens() ([]TokenStatus, error) {
 	return out, err
 }
 
-// RevokeToken lets nobody enrol with a token any more. Nodes it enrolled stay.
-func (o *Office) RevokeToken(id string) error {
-	return o.Store.Update(func(tx *state.Tx) error {
+// RevokeToken lets nobody enrol with a token any more. Nodes it enrolled stay. It
+// returns when it was revoked, and whether that was earlier.
+func (o *Office) RevokeToken(id string) (at time.Time, already bool, err error) {
+	err = o.Store.Update(func(tx *state.Tx) error {
 		t, err := tx.Token(id)
 		if err != nil {
 			return err
@@ -151,16 +157,19 @@ func (o *Office) RevokeToken(id string) error {
 			return fault.Refusedf("cannot revoke token %q: there is none of that id", id).
 				Hint("run `mesh-controller token list` for the ids; the id is no secret")
 		}
-		if !t.Revoked.IsZero() {
+		if at = t.Revoked; !at.IsZero() {
+			already = true
 			return nil
 		}
-		t.Revoked = o.Clock.Now().UTC()
+		at = o.Clock.Now().UTC()
+		t.Revoked = at
 		if err := tx.PutToken(t); err != nil {
 			return err
 		}
-		return tx.AddEvent(&state.Event{At: t.Revoked, Kind: "token.revoked", Token: id,
+		return tx.AddEvent(&state.Event{At: at, Kind: "token.revoked", Token: id,
 			Sentence: fmt.Sprintf("token %q is revoked", id)})
 	})
+	return at, already, err
 }
 
 // Token returns the token a host names, before anything else of the host is
@@ -201,7 +210,7 @@ func inScope(t *state.Token, hostname string) error {
 	if t.Name == "" || !hasWildcard(t.Name) {
 		return nil
 	}
-	if ok, err := path.Match(t.Name, nameOf(hostname)); err != nil || !ok {
+	if ok, err := path.Match(t.Name, name.Of(hostname)); err != nil || !ok {
 		return link.ScopeMismatch.Errorf("token %q is for machines called %q, and this one is %q", t.ID, t.Name, hostname)
 	}
 	return nil

@@ -108,7 +108,7 @@ func TestARevokedTokenEndsTheWaitOfItsPendingMachine(t *testing.T) {
 	if _, err := o.Enrol(token, req); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.RevokeToken(token); err != nil {
+	if _, _, err := o.RevokeToken(token); err != nil {
 		t.Fatal(err)
 	}
 	_, err := o.Enrol(token, req)

@@ -1,6 +1,9 @@
 package module
 
 import (
+	"strings"
+	"time"
+
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
@@ -8,20 +11,46 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// A set is all modules as they are in one transaction; each document is read
-// when it is first asked for, however many nodes have it.
+// A set is all modules as they are in one transaction. What is costly is done
+// once, however many nodes it is for: each rule is read once, each document when
+// it is first asked for, and each composition for all nodes that have the same
+// modules.
 type set struct {
-	tx      *state.Tx
-	modules []*state.Module
-	parsed  map[string]*declaration.Declaration
+	tx       *state.Tx
+	now      time.Time
+	modules  []placed
+	parsed   map[string]*declaration.Declaration
+	composed map[string]composed
+	// note, if there is one, is told of each node that changes, before it does.
+	note func(n *state.Node, to *composition) error
 }
 
-func load(tx *state.Tx) (*set, error) {
+// placed is a module and where it is present.
+type placed struct {
+	*state.Module
+	placement
+}
+
+// composed is a composition, or why there can be none.
+type composed struct {
+	*composition
+	impossible error
+}
+
+func load(tx *state.Tx, now time.Time) (*set, error) {
 	ms, err := tx.Modules()
 	if err != nil {
 		return nil, err
 	}
-	return &set{tx: tx, modules: ms, parsed: map[string]*declaration.Declaration{}}, nil
+	s := &set{tx: tx, now: now, parsed: map[string]*declaration.Declaration{}, composed: map[string]composed{}}
+	for _, m := range ms {
+		p, err := parsePlacement(m.Placement)
+		if err != nil {
+			return nil, fault.Failedf("cannot read module %q: %w", m.Name, err)
+		}
+		s.modules = append(s.modules, placed{m, p})
+	}
+	return s, nil
 }
 
 func (s *set) document(name string) (*declaration.Declaration, error) {
@@ -36,12 +65,43 @@ func (s *set) document(name string) (*declaration.Declaration, error) {
 	return d, nil
 }
 
+// on returns the names of the modules that are present on a node, sorted.
+func (s *set) on(n *state.Node) []string {
+	out := []string{}
+	for _, m := range s.modules {
+		if m.holds(n) {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// compose makes the composition of modules, or finds out why there is none. Its
+// own error is the state's.
+func (s *set) compose(modules []string) (composed, error) {
+	key := strings.Join(modules, " ") // a name has no space
+	if c, ok := s.composed[key]; ok {
+		return c, nil
+	}
+	var parts []part
+	for _, name := range modules {
+		d, err := s.document(name)
+		if err != nil {
+			return composed{}, err
+		}
+		parts = append(parts, part{name, d})
+	}
+	c, err := compose(parts)
+	s.composed[key] = composed{c, err}
+	return s.composed[key], nil
+}
+
 // Assign composes what a node shall be and writes it to n, which the caller
 // puts. It reports whether there is a new generation. When the composition is
 // not possible it says so on the node, which keeps the declaration it had, and
 // returns why: an error the caller may pass over.
-func Assign(tx *state.Tx, n *state.Node) (changed bool, err error) {
-	s, err := load(tx)
+func Assign(tx *state.Tx, now time.Time, n *state.Node) (changed bool, err error) {
+	s, err := load(tx, now)
 	if err != nil {
 		return false, err
 	}
@@ -49,55 +109,45 @@ func Assign(tx *state.Tx, n *state.Node) (changed bool, err error) {
 }
 
 func (s *set) assign(n *state.Node) (bool, error) {
-	var parts []Part
-	for _, m := range s.modules {
-		if !present(m.Placement, n) {
-			continue
-		}
-		d, err := s.document(m.Name)
-		if err != nil {
-			return false, err
-		}
-		parts = append(parts, Part{m.Name, d})
-	}
+	n.Conflict = ""
 	fail := func(err error) (bool, error) {
 		n.Conflict = err.Error()
 		return false, err
 	}
 	if reads := n.Profile.Schema; reads > 0 && reads < declaration.Schema {
-		return fail(fault.Refusedf("node %q reads declarations up to schema %d only: its host is too old", n.Name, reads))
+		return fail(fault.Refusedf("its host is too old: it reads declarations up to schema %d only", reads))
 	}
-	_, bare, err := Compose(n.Name, 0, parts)
-	if err != nil {
-		return fail(err)
-	}
-	n.Conflict = ""
-	content := digest.FromBytes(bare).String()
-	if n.Wanted.Generation > 0 && n.Wanted.Content == content {
+	c, err := s.compose(s.on(n))
+	switch {
+	case err != nil:
+		return false, err
+	case c.impossible != nil:
+		return fail(c.impossible)
+	case n.Wanted.Generation > 0 && n.Wanted.Content == c.content:
 		return false, nil
 	}
 	generation := n.Wanted.Generation + 1
-	d, doc, err := Compose(n.Name, generation, parts)
+	doc, err := c.stamp(n.Name, generation)
 	if err != nil {
 		return fail(err)
 	}
-	n.Wanted = state.Wanted{
-		Generation: generation, Digest: digest.FromBytes(doc).String(), Size: int64(len(doc)), Content: content,
+	if s.note != nil {
+		if err := s.note(n, c.composition); err != nil {
+			return false, err
+		}
 	}
-	for _, src := range d.Sources() {
-		n.Wanted.Sources = append(n.Wanted.Sources, src.String())
+	n.Wanted = state.Wanted{
+		Generation: generation, Digest: digest.FromBytes(doc).String(), Size: int64(len(doc)), Content: c.content,
+		Sources: c.sources, At: s.now,
 	}
 	return true, s.tx.PutDeclaration(n.ID, doc)
 }
 
 // On returns the names of the modules that are present on a node.
 func On(tx *state.Tx, n *state.Node) ([]string, error) {
-	ms, err := tx.Modules()
-	out := []string{}
-	for _, m := range ms {
-		if present(m.Placement, n) {
-			out = append(out, m.Name)
-		}
+	s, err := load(tx, time.Time{})
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	return s.on(n), nil
 }

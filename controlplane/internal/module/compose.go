@@ -1,18 +1,21 @@
 package module
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// A Part is one module of a composition.
-type Part struct {
-	Module   string
-	Document *declaration.Declaration
+// A part is one module of a composition.
+type part struct {
+	module   string
+	document *declaration.Declaration
 }
 
 // Conflicts is the error of parts that declare the same thing.
@@ -36,40 +39,71 @@ func (c Conflicts) Error() string {
 	return strings.Join(s, "; ")
 }
 
-// Compose makes one declaration of the parts, in their order. Ids become
+// A composition is what the nodes with the same modules have in common: their
+// declaration but for its generation and its name.
+type composition struct {
+	// tail is the document after the name.
+	tail    []byte
+	content string
+	sources []string
+	keys    map[string]*declaration.Resource
+}
+
+// head is how a document in normal form begins (declaration.Marshal sorts the
+// names). Neither a number nor a name needs escapes.
+func head(node string, generation uint64) string {
+	return fmt.Sprintf(`{"generation":%d,"name":%q`, generation, node)
+}
+
+// compose makes one declaration of the parts, in their order. Ids become
 // MODULE/ID, wherever they stand; nothing else of a resource is touched.
-func Compose(node string, generation uint64, parts []Part) (*declaration.Declaration, []byte, error) {
-	out := &declaration.Declaration{
-		Schema: declaration.Schema, Name: node, Generation: generation, Resources: []declaration.Resource{},
-	}
+func compose(parts []part) (*composition, error) {
+	out := &declaration.Declaration{Schema: declaration.Schema, Name: "node", Resources: []declaration.Resource{}}
 	var conflicts Conflicts
 	by := map[string]string{}
 	for _, p := range parts {
-		for _, r := range p.Document.Resources {
+		for _, r := range p.document.Resources {
 			key := r.Key()
 			if first, ok := by[key]; ok {
-				conflicts = append(conflicts, Conflict{Key: key, First: first, Second: p.Module})
+				conflicts = append(conflicts, Conflict{Key: key, First: first, Second: p.module})
 				continue
 			}
-			by[key] = p.Module
-			r.ID = p.Module + "/" + r.ID
-			r.After = prefixed(p.Module, r.After)
-			r.RestartOn = prefixed(p.Module, r.RestartOn)
+			by[key] = p.module
+			r.ID = p.module + "/" + r.ID
+			r.After = prefixed(p.module, r.After)
+			r.RestartOn = prefixed(p.module, r.RestartOn)
 			out.Resources = append(out.Resources, r)
 		}
 	}
 	if len(conflicts) > 0 {
-		return nil, nil, conflicts
+		return nil, conflicts
 	}
 	doc, err := out.Marshal()
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot compose the declaration of %q: %w", node, err)
+		return nil, fmt.Errorf("the composition cannot be written: %w", err)
 	}
 	// Each part was valid; the whole may still be too large, or an id too long.
 	if _, err := declaration.Parse(doc); err != nil {
-		return nil, nil, fmt.Errorf("cannot compose the declaration of %q: %w", node, err)
+		return nil, fmt.Errorf("the composition breaks a rule: %w", err)
 	}
-	return out, doc, nil
+	tail, ok := bytes.CutPrefix(doc, []byte(head(out.Name, 0)))
+	if !ok {
+		return nil, errors.New("internal error: a declaration does not begin with generation and name")
+	}
+	c := &composition{tail: tail, content: digest.FromBytes(doc).String(), keys: byKey(out)}
+	for _, src := range out.Sources() {
+		c.sources = append(c.sources, src.String())
+	}
+	return c, nil
+}
+
+// stamp returns the document of one node.
+func (c *composition) stamp(node string, generation uint64) ([]byte, error) {
+	h := head(node, generation)
+	if len(h)+len(c.tail) > declaration.MaxSize {
+		return nil, fault.Refusedf("the composition is longer than %d bytes", declaration.MaxSize)
+	}
+	return append([]byte(h), c.tail...), nil
 }
 
 func prefixed(module string, ids []string) []string {
@@ -96,16 +130,4 @@ func involves(err error, module string) bool {
 		}
 	}
 	return false
-}
-
-// validName is the rule of a declaration's name, which a module's may become.
-func validName(s string) error {
-	bad := s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-'
-	for _, c := range s {
-		bad = bad || (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
-	}
-	if bad {
-		return fault.Usagef("cannot name a module %q: a name is a-z, 0-9 and '-', at most 63", s)
-	}
-	return nil
 }

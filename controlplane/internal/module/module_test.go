@@ -52,7 +52,7 @@ func node(name string, tags ...string) *state.Node {
 func (m *mesh) add(n *state.Node) {
 	m.t.Helper()
 	err := m.Update(func(tx *state.Tx) error {
-		_, _ = module.Assign(tx, n)
+		_, _ = module.Assign(tx, now, n)
 		return tx.PutNode(n)
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *mesh) add(n *state.Node) {
 
 func (m *mesh) declare(name, doc string, on ...string) (c module.Change, err error) {
 	err = m.Update(func(tx *state.Tx) error {
-		c, err = module.Declare(tx, now, name, []byte(doc), on, func(d digest.Digest) bool { return d == blob })
+		c, err = module.Declare(tx, now, module.Wish{Name: name, Document: []byte(doc), Placement: on}, func(d digest.Digest) bool { return d == blob })
 		return err
 	})
 	return c, err
@@ -289,7 +289,7 @@ func TestTakeOverIsAModuleOfThatNodeAlone(t *testing.T) {
 			if got, err = module.TakeOver(tx, now, n, []byte(doc)); err != nil {
 				return err
 			}
-			_, err = module.Assign(tx, n)
+			_, err = module.Assign(tx, now, n)
 			return errors.Join(err, tx.PutNode(n))
 		})
 		if err != nil {

@@ -24,6 +24,9 @@ var profileKeys = map[string]func(*profile.Profile) string{
 // A rule is one of "every", "node=N", "tag=T", "profile.KEY=V".
 type rule struct{ kind, key, value string }
 
+// A placement is rules of which one must hold; none holds nowhere.
+type placement []rule
+
 func parseRule(s string) (rule, error) {
 	if s == "every" {
 		return rule{kind: "every"}, nil
@@ -50,54 +53,49 @@ func badRule(s string) error {
 		Hint("write --on every, node=N, tag=T or profile.KEY=V")
 }
 
-// present reports whether one of the rules holds for a node.
-func present(placement []string, n *state.Node) bool {
-	for _, s := range placement {
-		r, err := parseRule(s)
-		if err != nil {
-			continue // was refused when it was declared
+func parsePlacement(rules []string) (placement, error) {
+	out := make(placement, len(rules))
+	for i, s := range rules {
+		var err error
+		if out[i], err = parseRule(s); err != nil {
+			return nil, err
 		}
+	}
+	return out, nil
+}
+
+// holds says whether a module so placed is present on a node.
+func (p placement) holds(n *state.Node) bool {
+	return slices.ContainsFunc(p, func(r rule) bool {
 		switch r.kind {
 		case "every":
 			return true
 		case "node":
-			if n.Name == r.value {
-				return true
-			}
+			return n.Name == r.value
 		case "tag":
-			if slices.Contains(n.Tags, r.value) {
-				return true
-			}
-		case "profile":
-			if profileKeys[r.key](&n.Profile) == r.value {
-				return true
-			}
+			return slices.Contains(n.Tags, r.value)
 		}
-	}
-	return false
+		return profileKeys[r.key](&n.Profile) == r.value
+	})
 }
 
-// checkPlacement refuses what is not a rule, a node nobody has admitted (the
-// name could go to any machine later), and a secret that would go wherever a
-// machine's own claims lead.
-func checkPlacement(tx *state.Tx, placement []string, secret bool) error {
-	for _, s := range placement {
-		r, err := parseRule(s)
-		if err != nil {
-			return err
-		}
+// check refuses a node nobody has admitted (the name could go to any machine
+// later), and a secret that would go wherever a machine's own claims lead. as
+// is how the rules were written.
+func (p placement) check(tx *state.Tx, as []string, secret bool) error {
+	for i, r := range p {
 		if r.kind == "node" {
 			n, err := tx.NodeByName(r.value)
 			if err != nil {
 				return err
 			}
 			if n == nil {
-				return fault.Refusedf("cannot place by %q: no node has that name", s).
+				return fault.Refusedf("cannot place by %q: no node has that name", as[i]).
 					Hint("run `mesh-controller nodes` for the names")
 			}
 		}
 		if secret && r.kind != "node" && r.kind != "tag" {
-			return fault.Refusedf("cannot place by %q: the module holds a secret", s).
+			return fault.Refusedf("cannot place by %q: the module holds a secret", as[i]).
 				Hint("place it by node=N or tag=T")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/name"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 )
@@ -27,10 +28,7 @@ func TakeOver(tx *state.Tx, now time.Time, n *state.Node, doc []byte) (string, e
 	placement := []string{"node=" + n.Name}
 	sum := digest.FromBytes(doc).String()
 	for i := 1; ; i++ {
-		name := d.Name
-		if i > 1 {
-			name = numbered(d.Name, i)
-		}
+		name := name.Numbered(d.Name, i)
 		m, err := tx.Module(name)
 		if err != nil {
 			return "", err
@@ -48,10 +46,4 @@ func TakeOver(tx *state.Tx, now time.Time, n *state.Node, doc []byte) (string, e
 		return name, tx.AddEvent(&state.Event{At: now, Kind: "module.taken-over", Node: n.ID,
 			Sentence: fmt.Sprintf("what node %q had is module %q now", n.Name, name)})
 	}
-}
-
-// numbered returns name with "-N" behind it, within the length of a name.
-func numbered(name string, n int) string {
-	suffix := fmt.Sprintf("-%d", n)
-	return name[:min(len(name), 63-len(suffix))] + suffix
 }

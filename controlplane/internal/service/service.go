@@ -26,6 +26,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/config"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
+	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -52,6 +53,10 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	blobs, err := content.Open(l.ControllerContent())
 	if err != nil {
 		return err
@@ -62,7 +67,8 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	}
 	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find}
 	nodes := wire.New(office, blobs, log)
-	desk := &admin.Desk{Office: office, Content: blobs, Wire: nodes, Served: served, Log: log}
+	desk := &admin.Desk{Office: office, Content: blobs, Wire: nodes, Served: served, Log: log,
+		Self: admin.Self(l, executable, profile.Collect(ctx, l).MachineID)}
 	door, err := socket.Listen(l.ControllerSocket(), socket.OwnerOnly)
 	if err != nil {
 		for _, l := range listeners {

@@ -3,6 +3,7 @@ package service_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -77,6 +78,28 @@ func ask[Q, A any](m *machine, f func(context.Context, *admin.Client, Q) (A, err
 	return a
 }
 
+// enrol is a machine that enrols with what it has.
+func (m *machine) enrol(made admin.TokenMade, hostname, has string) *wiretest.Node {
+	m.t.Helper()
+	token, err := link.ParseToken([]byte(made.Token))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	n, err := wiretest.New(token)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	req, err := n.Request(hostname)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	req.Declaration = []byte(has)
+	if a, err := n.Enrol(m.t.Context(), token, req); err != nil || a.Code != "" {
+		m.t.Fatalf("%+v, %v", a, err)
+	}
+	return n
+}
+
 func await(t *testing.T, s *wiretest.Session, want link.MessageType) link.Message {
 	t.Helper()
 	m, err := s.Await(want)
@@ -90,22 +113,7 @@ func TestTheLifeOfANode(t *testing.T) {
 	m := newMachine(t)
 	stop := m.serve()
 	made := ask(m, admin.TokenCreate.Ask, admission.TokenOptions{TTL: time.Hour, Uses: 1, Tags: []string{"first"}})
-	token, err := link.ParseToken([]byte(made.Token))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := wiretest.New(token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := n.Request("one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Declaration = []byte(`{"schema":1,"name":"control-plane","resources":[{"id":"c","type":"file","path":"/etc/c","content":"c"}]}`)
-	if a, err := n.Enrol(t.Context(), token, req); err != nil || a.Code != "" {
-		t.Fatalf("%+v, %v", a, err)
-	}
+	n := m.enrol(made, "one", `{"schema":1,"name":"control-plane","resources":[{"id":"c","type":"file","path":"/etc/c","content":"c"}]}`)
 	if ns := ask(m, admin.Nodes.Ask, admin.None{}); len(ns) != 1 || ns[0].State != "enrolling" {
 		t.Errorf("before the ack: %+v", ns)
 	}
@@ -115,8 +123,8 @@ func TestTheLifeOfANode(t *testing.T) {
 	if a, err := n.Ack(t.Context()); err != nil || a.Code != "" {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if ns := ask(m, admin.Nodes.Ask, admin.None{}); ns[0].State != "disconnected" {
-		t.Errorf("before the link: %+v", ns)
+	if ns := ask(m, admin.Nodes.Ask, admin.None{}); ns[0].State != "enrolled" || ns[0].Connected || !ns[0].LastSeen.IsZero() {
+		t.Errorf("it never connected: %+v", ns)
 	}
 	s, err := n.Open(t.Context())
 	if err != nil {
@@ -127,7 +135,7 @@ func TestTheLifeOfANode(t *testing.T) {
 	if d, err := declaration.Parse(first.Document); err != nil || d.Generation != 1 || d.Resources[0].ID != "control-plane/c" {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if ns := ask(m, admin.Nodes.Ask, admin.None{}); ns[0].State != "enrolled" || ns[0].LastSeen.IsZero() {
+	if ns := ask(m, admin.Nodes.Ask, admin.None{}); ns[0].State != "enrolled" || !ns[0].Connected || ns[0].LastSeen.IsZero() {
 		t.Errorf("with the link: %+v", ns)
 	}
 	doc := []byte(`{"schema":1,"name":"motd","resources":[{"id":"m","type":"file","path":"/etc/motd","content":"hi"}]}`)
@@ -164,6 +172,9 @@ func TestTheLifeOfANode(t *testing.T) {
 		t.Fatalf("stop: %v", err)
 	}
 	m.serve()
+	if ns := ask(m, admin.Nodes.Ask, admin.None{}); ns[0].State != "disconnected" || ns[0].Connected {
+		t.Errorf("without the link: %+v", ns)
+	}
 	n.Address = ask(m, admin.AddressList.Ask, admin.None{}).Addresses[0]
 	again, err := n.Open(t.Context())
 	if err != nil {
@@ -173,7 +184,7 @@ func TestTheLifeOfANode(t *testing.T) {
 	if d := await(t, again, link.MessageDeclaration).Declaration; d.Generation != 2 || d.Digest != second.Digest {
 		t.Errorf("after the restart: %+v", d)
 	}
-	ask(m, admin.Revoke.Ask, admin.Ref{Ref: "one"})
+	ask(m, admin.Revoke.Ask, admin.Leaving{Ref: "one"})
 	await(t, again, link.MessageRevoked)
 	if ns := ask(m, admin.Nodes.Ask, admin.None{}); ns[0].State != "revoked" || ns[0].LastSeen.IsZero() {
 		t.Errorf("at the end: %+v", ns)
@@ -203,6 +214,31 @@ func (m *machine) noTrace(secret string) {
 	defer m.log.mu.Unlock()
 	if bytes.Contains(m.log.b.Bytes(), []byte(secret)) || m.log.b.Len() == 0 {
 		m.t.Errorf("the secret of the token is in the log, or there is no log: %s", m.log.b.String())
+	}
+}
+
+// The control plane knows itself in a declaration: by its path, through the
+// symlinks on the way, in the directory that stands for the machine.
+func TestTheControlPlaneKnowsTheModuleItRunsBy(t *testing.T) {
+	m := newMachine(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := m.l.Path("/usr/local/bin/mesh-controller")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(bin), 0o755), os.Symlink(exe, bin)); err != nil {
+		t.Fatal(err)
+	}
+	m.serve()
+	made := ask(m, admin.TokenCreate.Ask, admission.TokenOptions{TTL: time.Hour, Uses: 1, Name: "alpha"})
+	m.enrol(made, "alpha", `{"schema":1,"name":"control-plane","resources":[
+	  {"id":"server","type":"process","name":"mesh-controller","command":["/usr/local/bin/mesh-controller","serve"]}]}`)
+	_, err = admin.Undeclare.Ask(t.Context(), m.cl, admin.ModuleRef{Name: "control-plane"})
+	if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), `"process:mesh-controller"`) {
+		t.Errorf("%v", err)
+	}
+	if _, err := admin.Undeclare.Ask(t.Context(), m.cl, admin.ModuleRef{Name: "control-plane", Last: true}); err != nil {
+		t.Error(err)
 	}
 }
 

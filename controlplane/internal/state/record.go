@@ -95,6 +95,15 @@ type Node struct {
 	Applied  Applied `json:"applied"`
 }
 
+// Member says whether the node has modules: it is admitted and not revoked.
+func (n *Node) Member() bool { return n.State == Admitted || n.State == Enrolled }
+
+// Behind says whether the node has a declaration that it has not applied, in
+// the mesh's epoch.
+func (n *Node) Behind(epoch uint64) bool {
+	return n.Member() && n.Wanted.Generation > 0 && (n.Applied.Generation != n.Wanted.Generation || n.Applied.Epoch != epoch)
+}
+
 // A Decision is what was decided about a node, and on what.
 type Decision struct {
 	State  NodeState `json:"state"`
@@ -111,11 +120,13 @@ type Wanted struct {
 	Generation uint64 `json:"generation"`
 	Digest     string `json:"digest,omitempty"`
 	Size       int64  `json:"size,omitempty"`
-	// Content is the digest of the same declaration at generation 0: equal
-	// means that nothing a host would act on changed.
+	// Content is the digest of the declaration without its generation and name:
+	// equal means that nothing a host would act on changed.
 	Content string `json:"content,omitempty"`
 	// Sources are the digests the declaration names.
 	Sources []string `json:"sources,omitempty"`
+	// At is since when this generation is wanted.
+	At time.Time `json:"at,omitzero"`
 }
 
 // Applied is what the node said last of a declaration of this mesh.

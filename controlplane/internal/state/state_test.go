@@ -181,3 +181,47 @@ func TestWhatWasWrittenIsThereAfterReopening(t *testing.T) {
 		return nil
 	})
 }
+
+func TestATryLeavesNothing(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "state.db"))
+	err := s.Try(func(tx *Tx) error {
+		if err := tx.PutToken(&Token{ID: "t"}); err != nil {
+			return err
+		}
+		if k, err := tx.Token("t"); k == nil || err != nil {
+			t.Errorf("not seen within: %v, %v", k, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("failed")
+	if err := s.Try(func(*Tx) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("%v", err)
+	}
+	update(t, s, func(tx *Tx) error { // and the next one can write
+		if k, err := tx.Token("t"); k != nil || err != nil {
+			t.Errorf("it is there: %v, %v", k, err)
+		}
+		return nil
+	})
+}
+
+func TestANodeIsBehindUntilItHasAppliedWhatIsWanted(t *testing.T) {
+	for name, c := range map[string]struct {
+		n    Node
+		want bool
+	}{
+		"nothing is wanted": {Node{State: Enrolled}, false},
+		"none applied":      {Node{State: Enrolled, Wanted: Wanted{Generation: 2}}, true},
+		"older":             {Node{State: Enrolled, Wanted: Wanted{Generation: 2}, Applied: Applied{Epoch: 3, Generation: 1}}, true},
+		"older epoch":       {Node{State: Enrolled, Wanted: Wanted{Generation: 2}, Applied: Applied{Epoch: 2, Generation: 2}}, true},
+		"that":              {Node{State: Enrolled, Wanted: Wanted{Generation: 2}, Applied: Applied{Epoch: 3, Generation: 2}}, false},
+		"revoked":           {Node{State: Revoked, Wanted: Wanted{Generation: 2}}, false},
+	} {
+		if c.n.Behind(3) != c.want {
+			t.Errorf("%s: %v", name, !c.want)
+		}
+	}
+}

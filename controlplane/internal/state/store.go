@@ -93,6 +93,16 @@ func (s *Store) Batch(f func(*Tx) error) error {
 	return s.db.Batch(func(tx *bbolt.Tx) error { return f(&Tx{tx}) })
 }
 
+// Try runs f as Update does and takes everything back: it is for seeing what
+// would be.
+func (s *Store) Try(f func(*Tx) error) error {
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(&Tx{tx}), tx.Rollback())
+}
+
 // holder names the process that has the file locked, from proc_locks(5).
 func holder(path string) string {
 	const unknown = "another process"

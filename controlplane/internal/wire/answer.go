@@ -65,6 +65,15 @@ func body(w http.ResponseWriter, r *http.Request, most int64, within time.Durati
 	return b, nil
 }
 
+// read reads one JSON value of at most most bytes.
+func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
+	b, err := body(w, r, most, bodyTimeout)
+	if err != nil {
+		return err
+	}
+	return parse(b, into)
+}
+
 func tooLarge(most int64) error {
 	return link.Refused.Errorf("cannot read the request: it is longer than %d bytes", most)
 }

@@ -52,7 +52,7 @@ func (s *Server) refused(r *http.Request, token string, err error) {
 	}
 	sentence := fmt.Sprintf("an enrolment from %s is refused (%s): %s", r.RemoteAddr, code, cli.OneLine(err.Error()))
 	if passed > 0 {
-		sentence += fmt.Sprintf("; %d others were not written down", passed)
+		sentence += fmt.Sprintf("; %s not written down", cli.Count(passed, "other was", "others were"))
 	}
 	const most = 400
 	if len(sentence) > most {

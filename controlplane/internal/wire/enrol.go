@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/version"
@@ -15,26 +16,13 @@ const maxHello = 4 << 10
 
 // hello says whom one speaks to.
 func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
-	b, err := body(w, r, maxHello, bodyTimeout)
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
 	var h link.Hello
-	if err := parse(b, &h); err != nil {
+	if err := read(w, r, maxHello, &h); err != nil {
 		s.refuse(w, err)
 		return
 	}
-	code := link.Code("")
-	switch {
-	case h.Protocol.Max < link.ProtocolMin:
-		code = link.ProtocolTooOld
-	case h.Protocol.Min > link.ProtocolMax:
-		code = link.ProtocolTooNew
-	}
-	if code != "" {
-		s.refuse(w, code.Errorf("the host speaks protocol %d to %d, the control plane %d to %d",
-			h.Protocol.Min, h.Protocol.Max, link.ProtocolMin, link.ProtocolMax))
+	if err := admission.CheckProtocol(h.Protocol); err != nil {
+		s.refuse(w, err)
 		return
 	}
 	s.answer(w, http.StatusOK, link.HelloAnswer{
@@ -100,13 +88,8 @@ func (s *Server) tryEnrol(w http.ResponseWriter, r *http.Request, token string) 
 
 // ack hears that the node's credential is durable.
 func (s *Server) ack(w http.ResponseWriter, r *http.Request, n *state.Node) {
-	b, err := body(w, r, maxHello, bodyTimeout)
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
 	var a link.AckRequest
-	if err := parse(b, &a); err != nil {
+	if err := read(w, r, maxHello, &a); err != nil {
 		s.refuse(w, err)
 		return
 	}

@@ -88,7 +88,7 @@ func TestWhoIsRefusedAndTold(t *testing.T) {
 			return k
 		}, code: link.TokenExpired},
 		"revoked": {change: func(p *plane, k link.Token, _ *link.EnrolRequest) link.Token {
-			if err := p.office.RevokeToken(k.ID); err != nil {
+			if _, _, err := p.office.RevokeToken(k.ID); err != nil {
 				p.t.Fatal(err)
 			}
 			return k

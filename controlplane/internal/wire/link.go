@@ -13,7 +13,7 @@ import (
 // link is one session: it lasts until the peer is gone, a newer one comes, the
 // node is revoked or the control plane stops.
 func (s *Server) link(w http.ResponseWriter, r *http.Request, n *state.Node) {
-	slot := s.Links.take(n.ID)
+	slot := s.Links.take(n.ID, s.now())
 	s.log.Info("link is up", "node", n.Name, "from", r.RemoteAddr)
 	why := s.session(w, r, slot, n)
 	if s.Links.leave(slot) {
@@ -45,6 +45,9 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, slot *slot, n *
 	}
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
+	late := time.NewTimer(s.apply)
+	late.Stop()
+	defer late.Stop()
 	var sent news
 	for {
 		// What ends the link comes before what is still to be said.
@@ -69,6 +72,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, slot *slot, n *
 				if err := send(link.Message{Type: link.MessageDeclaration, Declaration: &now.declaration}); err != nil {
 					return err.Error()
 				}
+				late.Reset(s.apply)
 			}
 			if len(now.addresses) > 0 && !slices.Equal(now.addresses, sent.addresses) {
 				if err := send(link.Message{Type: link.MessageAddresses, Addresses: now.addresses}); err != nil {
@@ -77,6 +81,8 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, slot *slot, n *
 			}
 			sent = now
 			sent.declaration.Document = nil
+		case <-late.C:
+			s.notApplied(n)
 		case <-beat.C:
 			if err := send(link.Message{Type: link.MessageHeartbeat}); err != nil {
 				return err.Error()
@@ -113,11 +119,7 @@ func (n *news) order() string {
 // news reads what a node is to be told now.
 func (s *Server) news(n *state.Node) (out news, err error) {
 	err = s.office.Store.View(func(tx *state.Tx) error {
-		now, err := current(tx, n.ID, n.Key)
-		if err != nil {
-			return err
-		}
-		mesh, err := tx.Mesh()
+		now, mesh, err := standing(tx, n)
 		if err != nil {
 			return err
 		}

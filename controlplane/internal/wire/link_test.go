@@ -93,8 +93,8 @@ func TestTheNewestLinkWinsAndTheOldOnesEndChangesNothing(t *testing.T) {
 
 func TestALateLeaveTakesNothingAway(t *testing.T) {
 	l := newLinks()
-	old := l.take("n")
-	newer := l.take("n")
+	old := l.take("n", start)
+	newer := l.take("n", start)
 	select {
 	case <-old.end:
 	default:

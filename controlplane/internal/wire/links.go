@@ -2,6 +2,7 @@ package wire
 
 import (
 	"sync"
+	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/link"
 )
@@ -25,6 +26,8 @@ type Links struct {
 // A slot is one open link.
 type slot struct {
 	node string
+	// since is when it was opened.
+	since time.Time
 	// changed has a value when there may be something to tell.
 	changed chan struct{}
 	// end is closed when the link is to end; why is set before, and is empty
@@ -36,8 +39,8 @@ type slot struct {
 func newLinks() *Links { return &Links{slots: map[string]*slot{}} }
 
 // take opens the slot of a node and ends the one it had.
-func (l *Links) take(node string) *slot {
-	s := &slot{node: node, changed: make(chan struct{}, 1), end: make(chan struct{})}
+func (l *Links) take(node string, now time.Time) *slot {
+	s := &slot{node: node, since: now, changed: make(chan struct{}, 1), end: make(chan struct{})}
 	s.changed <- struct{}{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,12 +130,18 @@ func (l *Links) Window() int {
 	return l.window
 }
 
-// Connected says whether a node has a link.
-func (l *Links) Connected(node string) bool {
+// Since returns since when a node has a link, and whether it has one.
+func (l *Links) Since(node string) (at time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.slots[node] != nil
+	if s := l.slots[node]; s != nil {
+		return s.since, true
+	}
+	return time.Time{}, false
 }
+
+// Connected says whether a node has a link.
+func (l *Links) Connected(node string) bool { _, ok := l.Since(node); return ok }
 
 // Count is how many links there are.
 func (l *Links) Count() int {

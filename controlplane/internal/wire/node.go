@@ -3,6 +3,7 @@ package wire
 import (
 	"net/http"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/link"
 )
@@ -19,6 +20,14 @@ func (s *Server) asNode(handle func(http.ResponseWriter, *http.Request, *state.N
 			s.refuse(w, err)
 			return
 		}
+		handle(w, r, n)
+	}
+}
+
+// heard notes that the node was heard of. The ack of an enrolment does not count:
+// a node that only enrolled has never connected.
+func (s *Server) heard(handle func(http.ResponseWriter, *http.Request, *state.Node)) func(http.ResponseWriter, *http.Request, *state.Node) {
+	return func(w http.ResponseWriter, r *http.Request, n *state.Node) {
 		s.Seen.touch(n.ID)
 		handle(w, r, n)
 	}
@@ -51,7 +60,18 @@ func current(tx *state.Tx, id, key string) (*state.Node, error) {
 	case n == nil || n.ID != id:
 		return nil, link.NodeUnknown.Errorf("the control plane has no record of node %q", id)
 	case n.State == state.Revoked:
-		return nil, link.NodeRevoked.Errorf("node %q was revoked; the machine keeps what it has", n.Name)
+		return nil, admission.Revoked(n)
 	}
 	return n, nil
+}
+
+// standing returns a node as the state knows it now, if it may do anything, and
+// the mesh.
+func standing(tx *state.Tx, n *state.Node) (*state.Node, *state.Mesh, error) {
+	now, err := current(tx, n.ID, n.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	mesh, err := tx.Mesh()
+	return now, mesh, err
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"net/http"
-	"regexp"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
@@ -13,38 +12,27 @@ import (
 // maxReport bounds a report: some ten thousand resources.
 const maxReport = 4 << 20
 
-var reportID = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
 // report keeps what one reconcile did.
 func (s *Server) report(w http.ResponseWriter, r *http.Request, n *state.Node) {
-	b, err := body(w, r, maxReport, bodyTimeout)
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
 	var rep link.Report
-	if err := parse(b, &rep); err != nil {
+	if err := read(w, r, maxReport, &rep); err != nil {
 		s.refuse(w, err)
 		return
 	}
-	if !reportID.MatchString(rep.ID) {
+	if !admission.IsID(rep.ID) {
 		s.refuse(w, link.Refused.Errorf("cannot keep the report: its id is not 32 hex digits"))
 		return
 	}
-	err = s.office.Store.Batch(func(tx *state.Tx) error {
+	err := s.office.Store.Batch(func(tx *state.Tx) error {
 		isNew, err := tx.AddReport(n.ID, &state.Report{At: s.now(), Report: rep})
 		if err != nil || !isNew {
 			return err
 		}
-		now, err := current(tx, n.ID, n.Key)
+		now, mesh, err := standing(tx, n)
 		if err != nil {
 			return err
 		}
-		mesh, err := tx.Mesh()
-		if err != nil {
-			return err
-		}
-		s.apply(now, mesh, &rep)
+		s.applied(now, mesh, &rep)
 		return tx.PutNode(now)
 	})
 	if err != nil {
@@ -54,9 +42,9 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	s.done(w)
 }
 
-// apply writes on the node what the report says of this mesh's declarations;
+// applied writes on the node what the report says of this mesh's declarations;
 // one that arrives late takes nothing back.
-func (s *Server) apply(n *state.Node, mesh *state.Mesh, rep *link.Report) {
+func (s *Server) applied(n *state.Node, mesh *state.Mesh, rep *link.Report) {
 	a := &n.Applied
 	a.Version, a.Installed = rep.Version, rep.Installed
 	if rep.Source != "link" || rep.Mesh != mesh.ID || rep.Epoch > mesh.Epoch || rep.Epoch < a.Epoch {
@@ -75,17 +63,12 @@ func (s *Server) apply(n *state.Node, mesh *state.Mesh, rep *link.Report) {
 
 // inventory keeps what the node says it has.
 func (s *Server) inventory(w http.ResponseWriter, r *http.Request, n *state.Node) {
-	b, err := body(w, r, admission.MaxInventory, bodyTimeout)
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
 	var inv profile.Inventory
-	if err := parse(b, &inv); err != nil {
+	if err := read(w, r, admission.MaxInventory, &inv); err != nil {
 		s.refuse(w, err)
 		return
 	}
-	err = s.office.Store.Batch(func(tx *state.Tx) error {
+	err := s.office.Store.Batch(func(tx *state.Tx) error {
 		if _, err := current(tx, n.ID, n.Key); err != nil {
 			return err
 		}

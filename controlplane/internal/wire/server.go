@@ -43,6 +43,7 @@ type Server struct {
 	bodies    budget
 	heartbeat time.Duration
 	write     time.Duration
+	apply     time.Duration
 }
 
 // New returns a server; Serve runs it.
@@ -50,6 +51,7 @@ func New(o *admission.Office, c *content.Store, log *slog.Logger) *Server {
 	return &Server{
 		office: o, content: c, log: log, Links: newLinks(), Seen: newSeen(o.Clock),
 		bodies: budget{left: maxBodies}, heartbeat: link.HeartbeatInterval, write: WriteTimeout,
+		apply: ApplyTime,
 	}
 }
 
@@ -104,10 +106,10 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("POST "+link.PathHello, s.hello)
 	mux.HandleFunc("POST "+link.PathEnrol, s.enrol)
 	mux.HandleFunc("POST "+link.PathAck, s.asNode(s.ack))
-	mux.HandleFunc("GET "+link.PathLink, s.asNode(s.link))
-	mux.HandleFunc("POST "+link.PathReports, s.asNode(s.report))
-	mux.HandleFunc("POST "+link.PathInventory, s.asNode(s.inventory))
-	mux.HandleFunc("GET "+link.PathContent+"{digest}", s.asNode(s.blob))
+	mux.HandleFunc("GET "+link.PathLink, s.asNode(s.heard(s.link)))
+	mux.HandleFunc("POST "+link.PathReports, s.asNode(s.heard(s.report)))
+	mux.HandleFunc("POST "+link.PathInventory, s.asNode(s.heard(s.inventory)))
+	mux.HandleFunc("GET "+link.PathContent+"{digest}", s.asNode(s.heard(s.blob)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuseAs(w, http.StatusNotFound, link.Refused.Errorf("there is no %q here", r.Method+" "+r.URL.Path))
 	})

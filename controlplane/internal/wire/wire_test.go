@@ -173,9 +173,14 @@ func (p *plane) await(s *wiretest.Session, m link.MessageType) link.Message {
 // declare declares a module as the admin's door does.
 func (p *plane) declare(name, doc string, on ...string) {
 	p.t.Helper()
+	p.declareAt(start, name, doc, on...)
+}
+
+func (p *plane) declareAt(at time.Time, name, doc string, on ...string) {
+	p.t.Helper()
 	var c module.Change
 	err := p.office.Store.Update(func(tx *state.Tx) (err error) {
-		c, err = module.Declare(tx, start, name, []byte(doc), on, func(d digest.Digest) bool { return p.content.Has(d, -1) })
+		c, err = module.Declare(tx, at, module.Wish{Name: name, Document: []byte(doc), Placement: on}, func(d digest.Digest) bool { return p.content.Has(d, -1) })
 		return err
 	})
 	if err != nil {
@@ -186,7 +191,11 @@ func (p *plane) declare(name, doc string, on ...string) {
 
 func (p *plane) revoke(n *wiretest.Node) {
 	p.t.Helper()
-	if _, err := p.office.Revoke(n.ID); err != nil {
+	err := p.office.Store.Update(func(tx *state.Tx) error {
+		_, _, err := p.office.Revoke(tx, n.ID)
+		return err
+	})
+	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.Links.Revoke(n.ID)

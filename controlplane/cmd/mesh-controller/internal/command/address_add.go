@@ -9,18 +9,21 @@ import (
 func (a *app) addressAdd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "add HOST:PORT",
-		Short: "add an address to the list",
-		Long: `add puts an address into the list that new tokens and nodes are given. An
-address of this machine on which the control plane does not listen is refused; a
-name, or another machine's address, is taken at your word.`,
+		Short: "Add an address to the list",
+		Long: `Add an address to the list that new tokens and nodes are given. An address of
+this machine on which the control plane does not listen is refused; a name, or
+another machine's address, is taken at your word.`,
 		Example: "  mesh-controller address add mesh.example.com:7443",
 		Args:    exactly("HOST:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.askAddress(c.Context(), args[0], admin.AddressAdd.Ask); err != nil {
-				return err
-			}
-			a.say("address %q is in the list", args[0])
-			return nil
+			return ask(c.Context(), a, admin.AddressAdd.Ask, admin.Address{Address: args[0]}, func(as admin.Addresses) error {
+				if as.Changed {
+					a.say("address %q is in the list", args[0])
+				} else {
+					a.say("address %q was in the list already", args[0])
+				}
+				return nil
+			})
 		},
 	}
 }

@@ -9,20 +9,12 @@ import (
 func (a *app) addressList() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "list the addresses",
-		Long:    `list prints the addresses that new tokens and nodes are given, one a line.`,
+		Short:   "List the addresses",
+		Long:    `List the addresses that new tokens and nodes are given, one a line.`,
 		Example: "  mesh-controller address list",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			as, err := admin.AddressList.Ask(c.Context(), cl, admin.None{})
-			if err != nil {
-				return err
-			}
-			return a.printAddresses(as)
+			return ask(c.Context(), a, admin.AddressList.Ask, admin.None{}, a.printAddresses)
 		},
 	}
 }

@@ -9,16 +9,15 @@ import (
 func (a *app) addressRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove HOST:PORT",
-		Short:   "take an address out of the list",
-		Long:    `remove takes an address out of the list. Tokens that name it keep naming it.`,
+		Short:   "Take an address out of the list",
+		Long:    `Take an address out of the list. Tokens that name it keep naming it.`,
 		Example: "  mesh-controller address remove 192.0.2.7:7443",
 		Args:    exactly("HOST:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.askAddress(c.Context(), args[0], admin.AddressRemove.Ask); err != nil {
-				return err
-			}
-			a.say("address %q is out of the list", args[0])
-			return nil
+			return ask(c.Context(), a, admin.AddressRemove.Ask, admin.Address{Address: args[0]}, func(admin.Addresses) error {
+				a.say("address %q is out of the list", args[0])
+				return nil
+			})
 		},
 	}
 }

@@ -11,12 +11,15 @@ import (
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	for _, c := range []string{
 		"", "serve", "token", "token create", "token list", "token revoke", "token inspect", "address", "address add",
-		"address remove", "address list", "nodes", "show", "declare", "undeclare", "approve", "revoke", "events", "status",
+		"address remove", "address list", "nodes", "show", "declare", "undeclare", "approve", "revoke", "events", "status", "version",
 	} {
 		var out bytes.Buffer
 		std := cli.Stdio{In: strings.NewReader(""), Out: &out, Err: &out}
 		if err := Run(t.Context(), append(strings.Fields(c), "--help"), std); err != nil {
 			t.Errorf("%s: %v", c, err)
+		}
+		if first := out.String()[0]; c != "" && (first < 'A' || first > 'Z') {
+			t.Errorf("%s: the help begins with %q", c, first)
 		}
 		_, example, found := strings.Cut(out.String(), "Examples:\n")
 		if want := "  mesh-controller " + c; !found || !strings.HasPrefix(example, strings.TrimRight(want, " ")) {

@@ -8,40 +8,37 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
 func (a *app) nodes() *cobra.Command {
 	return &cobra.Command{
 		Use:   "nodes",
-		Short: "list the nodes",
-		Long: `nodes prints one line a node: its state, the version of the host that runs on
+		Short: "List the nodes",
+		Long: `List the nodes, by name: the state of each, the version of the host that runs on
 it, the generation it has applied and the one it shall have, how many resources
-are not as declared, and when it was last heard of. "conflict" beside the state
-says that its modules cannot be composed; "mesh-controller show NODE" says why.`,
+are not as declared, and when it was last heard of.
+
+"not applied" says that a node is connected and does not do what it was told: its
+mesh-host may have refused the declaration, and its log says why. "conflict" says
+that its modules cannot be composed; "mesh-controller show NODE" says why.`,
 		Example: "  mesh-controller nodes\n  mesh-controller nodes --json",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			ns, err := admin.Nodes.Ask(c.Context(), cl, admin.None{})
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return cli.JSON(a.std.Out, ns)
-			}
-			var rows [][]string
-			for _, n := range ns {
-				rows = append(rows, []string{
-					called(n), n.ID[:8], stateWords(n), versionWords(n), fmt.Sprintf("%d/%d", n.Applied, n.Wanted),
-					fmt.Sprint(n.Failed), timeWords(n.LastSeen),
-				})
-			}
-			return a.table([]string{"NODE", "ID", "STATE", "VERSION", "APPLIED", "FAILED", "LAST SEEN"}, rows)
+			return ask(c.Context(), a, admin.Nodes.Ask, admin.None{}, a.printNodes)
 		},
 	}
+}
+
+func (a *app) printNodes(ns []admin.Node) error {
+	now := clock.System.Now()
+	var rows [][]string
+	for _, n := range ns {
+		rows = append(rows, []string{
+			called(n), n.ID[:8], stateWords(n), versionWords(n), appliedWords(n, now), fmt.Sprint(n.Failed), seenWords(n, now),
+		})
+	}
+	return a.table([]string{"NODE", "ID", "STATE", "VERSION", "APPLIED", "FAILED", "LAST SEEN"}, rows)
 }
 
 // called is the node's name, or in brackets what the machine calls itself.
@@ -66,9 +63,18 @@ func versionWords(n admin.Node) string {
 	return n.Version
 }
 
-func timeWords(t time.Time) string {
-	if t.IsZero() {
-		return "never"
+// appliedWords says which generation a node has and which it shall have.
+func appliedWords(n admin.Node, now time.Time) string {
+	words := fmt.Sprintf("%d/%d", n.Applied, n.Wanted)
+	if !n.Behind.IsZero() {
+		words += ", not applied for " + cli.Span(now.Sub(n.Behind))
 	}
-	return t.UTC().Format(time.RFC3339)
+	return words
+}
+
+func seenWords(n admin.Node, now time.Time) string {
+	if n.LastSeen.IsZero() {
+		return "never connected"
+	}
+	return cli.Ago(now, n.LastSeen)
 }

@@ -1,7 +1,7 @@
 // Package command is the command line of mesh-controller: one file a command.
 //
-// `serve` is the control plane; every other command asks the one that is
-// running, over its socket, and prints what it says. `token inspect` asks
+// `serve` is the control plane; the other commands ask the one that is running,
+// over its socket, and print what it says. `token inspect` and `version` ask
 // nobody. Data goes to standard output; what was done is said on standard
 // error, and not at all with --quiet.
 package command
@@ -10,13 +10,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/internal/manpage"
 )
 
 // app is what the commands share.
@@ -31,7 +34,7 @@ func Run(ctx context.Context, args []string, std cli.Stdio) error {
 	a := &app{std: std}
 	root := &cobra.Command{
 		Use:   "mesh-controller",
-		Short: "the control plane of a mesh",
+		Short: "Say what the machines of a mesh shall be, and look after who may join it",
 		Long: `mesh-controller admits machines to a mesh, says what each of them shall be, and
 hears what each of them did. One process on one machine serves; the other
 commands ask it.`,
@@ -48,16 +51,16 @@ commands ask it.`,
 	root.SetErr(std.Err)
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fault.Usagef("cannot run %q: %w", c.CommandPath(), err).Hint("run `%s --help`", c.CommandPath())
+		return fault.Usagef("cannot run %q: %w", c.CommandPath(), err).Hint("see %s --help", c.CommandPath())
 	})
 	f := root.PersistentFlags()
-	f.StringVar(&a.root, "root", "", "every path, sockets included, is under `DIR` (or NOX_ROOT)")
-	f.BoolVar(&a.json, "json", false, "print data as JSON")
-	f.BoolVar(&a.quiet, "quiet", false, "do not say what was done")
-	f.BoolVar(&a.verbose, "verbose", false, "say more")
+	f.StringVar(&a.root, "root", "", "put every path under this `DIR` (default: NOX_ROOT, else the machine itself)")
+	f.BoolVar(&a.json, "json", false, "print data, and faults, as JSON")
+	f.BoolVar(&a.quiet, "quiet", false, "print nothing but data and faults")
+	f.BoolVar(&a.verbose, "verbose", false, "print more of what is done")
 	root.AddCommand(
 		a.serve(), a.token(), a.address(), a.nodes(), a.show(), a.declare(), a.undeclare(), a.approve(), a.revoke(),
-		a.events(), a.status(),
+		a.events(), a.status(), a.version(), manpage.Command(),
 	)
 	return root.ExecuteContext(ctx)
 }
@@ -74,7 +77,11 @@ func noCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return fault.Usagef("%q has no command %q", c.CommandPath(), args[0]).Hint("run `%s --help`", c.CommandPath())
+	hint := "see " + c.CommandPath() + " --help"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + c.CommandPath() + " " + near[0] + "?"
+	}
+	return fault.Usagef("cannot run %q: there is no command %q", c.CommandPath(), args[0]).Hint("%s", hint)
 }
 
 // exactly wants as many arguments as there are names.
@@ -87,8 +94,8 @@ func exactly(names ...string) cobra.PositionalArgs {
 		if len(names) > 0 {
 			want = strings.Join(names, " ")
 		}
-		return fault.Usagef("%q takes %s, not %d arguments", c.CommandPath(), want, len(args)).
-			Hint("run `%s --help`", c.CommandPath())
+		return fault.Usagef("cannot run %q: it takes %s, and not %s", c.CommandPath(), want, cli.Count(len(args), "argument", "arguments")).
+			Hint("see %s --help", c.CommandPath())
 	}
 }
 
@@ -100,6 +107,26 @@ func (a *app) client() (*admin.Client, error) {
 	}
 	return admin.NewClient(l.ControllerSocket()), nil
 }
+
+// ask asks the control plane for a verb and prints its answer: as JSON, or as
+// text does.
+func ask[Q, A any](ctx context.Context, a *app, verb func(context.Context, *admin.Client, Q) (A, error), q Q, text func(A) error) error {
+	cl, err := a.client()
+	if err != nil {
+		return err
+	}
+	answer, err := verb(ctx, cl, q)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return cli.JSON(a.std.Out, answer)
+	}
+	return text(answer)
+}
+
+// ago is how tables say when something was.
+func ago(t time.Time) string { return cli.Ago(clock.System.Now(), t) }
 
 // say tells a person what was done.
 func (a *app) say(format string, args ...any) {

@@ -13,10 +13,9 @@ import (
 func (a *app) serve() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "be the control plane",
-		Long: `serve is the control plane: it answers the nodes of the mesh and the other
-commands until it is told to stop (SIGTERM), and then lets every node know over
-what time to come back.
+		Short: "Be the control plane",
+		Long: `Be the control plane: answer the nodes of the mesh and the other commands until
+told to stop (SIGTERM), and then let every node know over what time to come back.
 
 It runs as any user. Its state is under /var/lib/nox-mesh-controller; where it
 listens is said in /etc/nox-mesh/controller.toml:

@@ -8,55 +8,50 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
 func (a *app) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NODE",
-		Short: "say everything known of a node",
-		Long: `show prints what is known of one node: the decision about it and what it was
-decided on, its modules, its last reports, and what fails on it, with the error
-and since when. NODE is a name, an id, the beginning of an id, or the hostname of
+		Short: "Say everything that is known of a node",
+		Long: `Say what is known of one node: the decision about it and what it was decided on,
+its modules, its last reports, since when it has not applied what it was sent, and
+what fails on it, with the error and since when. NODE is a name, an id, the beginning of an id, or the hostname of
 a machine that is pending.`,
 		Example: "  mesh-controller show web1\n  mesh-controller show 3f9c2a7b --json",
 		Args:    exactly("NODE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			n, err := admin.Show.Ask(c.Context(), cl, admin.Ref{Ref: args[0]})
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return cli.JSON(a.std.Out, n)
-			}
-			return a.printNode(n)
+			return ask(c.Context(), a, admin.Show.Ask, admin.Ref{Ref: args[0]}, a.printNode)
 		},
 	}
 }
 
 func (a *app) printNode(n admin.NodeDetail) error {
+	now := clock.System.Now()
 	p := n.Profile
 	rows := [][]string{
 		{"id", n.ID},
 		{"hostname", n.Hostname},
 		{"state", n.State},
-		{"decision", fmt.Sprintf("%s: %s, %s", n.Decision.State, n.Decision.Reason, timeWords(n.Decision.At))},
+		{"decision", fmt.Sprintf("%s: %s, %s", n.Decision.State, n.Decision.Reason, cli.Ago(now, n.Decision.At))},
 		{"tags", strings.Join(n.Tags, ", ")},
 		{"modules", strings.Join(n.Modules, ", ")},
 		{"generation", fmt.Sprintf("%d applied, %d wanted", n.Applied, n.Wanted)},
 		{"declaration", n.Declaration},
 		{"version", versionWords(n.Node)},
 		{"machine", strings.Join(strings.Fields(p.Architecture+" "+p.Distribution+" "+p.DistributionVersion), " ") + ", init " + p.Init},
-		{"last seen", timeWords(n.LastSeen)},
+		{"last seen", seenWords(n.Node, now)},
+	}
+	if !n.Behind.IsZero() {
+		rows = append(rows, []string{"not applied", fmt.Sprintf(
+			"generation %d, which it could have had %s; run `journalctl -u mesh-host` there for why", n.Wanted, cli.Ago(now, n.Behind))})
 	}
 	if n.Conflict != "" {
 		rows = append(rows, []string{"conflict", n.Conflict})
 	}
 	if n.Inventory != nil {
-		rows = append(rows, []string{"owns", fmt.Sprintf("%d resources", len(n.Inventory.Owned))})
+		rows = append(rows, []string{"owns", cli.Count(len(n.Inventory.Owned), "resource", "resources")})
 	}
 	if err := a.table([]string{"NODE", called(n.Node)}, rows); err != nil {
 		return err
@@ -64,7 +59,7 @@ func (a *app) printNode(n admin.NodeDetail) error {
 	if len(n.Failing) > 0 {
 		rows = nil
 		for _, f := range n.Failing {
-			rows = append(rows, []string{f.Key, f.Outcome, timeWords(f.Since), f.Error})
+			rows = append(rows, []string{f.Key, f.Outcome, cli.Ago(now, f.Since), f.Error})
 		}
 		fmt.Fprintln(a.std.Out)
 		if err := a.table([]string{"FAILING", "OUTCOME", "SINCE", "ERROR"}, rows); err != nil {
@@ -86,7 +81,7 @@ func (a *app) printNode(n admin.NodeDetail) error {
 			}
 		}
 		rows = append(rows, []string{
-			timeWords(r.At), r.Report.Source, fmt.Sprint(r.Report.Generation), r.Report.Trigger,
+			cli.Ago(now, r.At), r.Report.Source, fmt.Sprint(r.Report.Generation), r.Report.Trigger,
 			fmt.Sprint(len(r.Report.Resources)), fmt.Sprint(changed), fmt.Sprint(bad),
 		})
 	}

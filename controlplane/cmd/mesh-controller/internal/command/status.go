@@ -9,30 +9,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
-	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
 
 func (a *app) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "say how the control plane is",
-		Long: `status prints which mesh this is, where its nodes find it, how many there are
-in which state, and its modules with where they are present.`,
+		Short: "Say how the control plane is",
+		Long: `Say which mesh this is, where its nodes find it, how many there are in which
+state, and its modules with where they are present.`,
 		Example: "  mesh-controller status\n  mesh-controller status --json",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			s, err := admin.GetStatus.Ask(c.Context(), cl, admin.None{})
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return cli.JSON(a.std.Out, s)
-			}
-			return a.printStatus(s)
+			return ask(c.Context(), a, admin.GetStatus.Ask, admin.None{}, a.printStatus)
 		},
 	}
 }
@@ -56,7 +44,7 @@ func (a *app) printStatus(s admin.Status) error {
 	}
 	var rows [][]string
 	for _, m := range s.Modules {
-		rows = append(rows, []string{m.Name, fmt.Sprint(m.Version), strings.Join(m.Placement, ", "), timeWords(m.Changed)})
+		rows = append(rows, []string{m.Name, fmt.Sprint(m.Version), strings.Join(m.Placement, ", "), ago(m.Changed)})
 	}
 	fmt.Fprintln(a.std.Out)
 	return a.table([]string{"MODULE", "VERSION", "ON", "CHANGED"}, rows)

@@ -19,9 +19,9 @@ func (a *app) tokenCreate() *cobra.Command {
 	wait := startTime
 	c := &cobra.Command{
 		Use:   "create",
-		Short: "make a token and print it, once",
-		Long: `create makes a token and prints it, alone, on standard output. It is printed
-now and never again; the control plane keeps only what it needs to check it.
+		Short: "Make a token and print it, once",
+		Long: `Make a token and print it, alone, on standard output. It is printed now and never
+again; the control plane keeps only what it needs to check it.
 
 The token names the addresses of "mesh-controller address list". A control
 plane that is only just starting is waited for.`,
@@ -37,18 +37,13 @@ plane that is only just starting is waited for.`,
 			if err := cl.Wait(c.Context(), wait); err != nil {
 				return err
 			}
-			t, err := admin.TokenCreate.Ask(c.Context(), cl, o)
-			if err != nil {
+			return ask(c.Context(), a, admin.TokenCreate.Ask, o, func(t admin.TokenMade) error {
+				if a.verbose {
+					a.say("token %q is good for %s, until %s", t.ID, cli.Count(t.Uses, "use", "uses"), t.Expires.Format(time.RFC3339))
+				}
+				_, err := fmt.Fprintln(a.std.Out, t.Token)
 				return err
-			}
-			if a.json {
-				return cli.JSON(a.std.Out, t)
-			}
-			if a.verbose {
-				a.say("token %q is good until %s", t.ID, t.Expires.Format(time.RFC3339))
-			}
-			_, err = fmt.Fprintln(a.std.Out, t.Token)
-			return err
+			})
 		},
 	}
 	f := c.Flags()

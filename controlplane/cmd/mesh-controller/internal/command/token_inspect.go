@@ -28,17 +28,17 @@ func (a *app) tokenInspect() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "inspect [-]",
-		Short: "say what a token says, without asking anybody",
-		Long: `inspect reads a token from standard input, or from --token-file, and prints
-its public part. It never prints the secret, and asks nobody: whether the token
-is still good is the control plane's to say ("mesh-controller token list").`,
+		Short: "Say what a token says, without asking anybody",
+		Long: `Read a token from standard input, or from --token-file, and print its public
+part. The secret is never printed, and nobody is asked: whether the token is still
+good is the control plane's to say ("mesh-controller token list").`,
 		Example: `  mesh-controller token inspect < token
   mesh-controller token inspect --token-file token --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) == 1 && args[0] == "-" {
 				return nil
 			}
-			return fault.Usagef("a token is never an argument: everybody on this machine could read it").
+			return fault.Usagef("cannot take a token as an argument: everybody on this machine could read it").
 				Hint("give it on standard input, or by --token-file")
 		},
 		RunE: func(*cobra.Command, []string) error {

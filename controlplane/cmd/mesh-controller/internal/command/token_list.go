@@ -9,47 +9,56 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
+	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
 func (a *app) tokenList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "list tokens, and what a host would be told now",
-		Long: `list prints every token that was made: until when it is good, who holds its
-places (a place that is only reserved says so), and the answer that a new host
-would get with it now.`,
+		Short: "List tokens, and what a host would be told now",
+		Long: `List every token that was made: what a host that came with it now would be told,
+how many places it had, and who holds them (a place that is only reserved says
+so).`,
 		Example: "  mesh-controller token list\n  mesh-controller token list --json",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			ts, err := admin.TokenList.Ask(c.Context(), cl, admin.None{})
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return cli.JSON(a.std.Out, ts)
-			}
-			var rows [][]string
-			for _, t := range ts {
-				answer := string(t.Code)
-				switch {
-				case answer == "" && t.Pending:
-					answer = "pending"
-				case answer == "":
-					answer = "admitted"
-				}
-				rows = append(rows, []string{
-					t.ID, answer, fmt.Sprintf("%d/%d", len(t.Holders), t.Uses), t.Expires.Format(time.RFC3339), t.Name,
-					strings.Join(t.Tags, ","), holders(t.Holders),
-				})
-			}
-			return a.table([]string{"TOKEN", "ANSWER", "USED", "EXPIRES", "NAME", "TAGS", "NODES"}, rows)
+			return ask(c.Context(), a, admin.TokenList.Ask, admin.None{}, a.printTokens)
 		},
 	}
+}
+
+func (a *app) printTokens(ts []admission.TokenStatus) error {
+	now := clock.System.Now()
+	var rows [][]string
+	for _, t := range ts {
+		rows = append(rows, []string{
+			t.ID, tokenWords(t, now), fmt.Sprintf("%d/%d", len(t.Holders), t.Uses), cli.Ago(now, t.Created), t.Name,
+			strings.Join(t.Tags, ","), holders(t.Holders),
+		})
+	}
+	return a.table([]string{"TOKEN", "ANSWER", "USED", "MADE", "NAME", "TAGS", "NODES"}, rows)
+}
+
+// tokenWords says whether a token is good: the verdict is the control plane's,
+// the words are for a person.
+func tokenWords(t admission.TokenStatus, now time.Time) string {
+	switch t.Code {
+	case "":
+		words := fmt.Sprintf("good: %s left, %s", cli.Count(t.Left, "use", "uses"), cli.Span(t.Expires.Sub(now)))
+		if t.Pending {
+			words += "; a person admits"
+		}
+		return words
+	case link.TokenRevoked:
+		return "revoked " + cli.Ago(now, t.Revoked)
+	case link.TokenExpired:
+		return "expired " + cli.Ago(now, t.Expires)
+	case link.TokenUsed:
+		return "used up"
+	}
+	return string(t.Code)
 }
 
 func holders(hs []admission.Holder) string {

@@ -4,31 +4,34 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
 
 func (a *app) undeclare() *cobra.Command {
-	return &cobra.Command{
+	var q admin.ModuleRef
+	c := &cobra.Command{
 		Use:   "undeclare NAME",
-		Short: "remove a module",
-		Long: `undeclare removes a module. The hosts of the nodes it was present on remove
-what it declared.`,
+		Short: "Remove a module",
+		Long: `Remove a module. The hosts of the nodes it was present on remove what it
+declared.
+
+The module that the control plane itself runs by is refused without --last.`,
 		Example: "  mesh-controller undeclare motd",
 		Args:    exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.client()
-			if err != nil {
-				return err
-			}
-			ch, err := admin.Undeclare.Ask(c.Context(), cl, admin.ModuleRef{Name: args[0]})
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return cli.JSON(a.std.Out, ch)
-			}
-			a.say("module %q is gone: %d nodes get a new declaration", args[0], len(ch.Nodes))
-			return nil
+			q.Name = args[0]
+			return ask(c.Context(), a, admin.Undeclare.Ask, q, func(ch module.Change) error {
+				a.say("module %q is gone: %s a new declaration", args[0], cli.Count(len(ch.Nodes), "node gets", "nodes get"))
+				return nil
+			})
 		},
 	}
+	lastFlag(c, &q.Last)
+	return c
+}
+
+// lastFlag gives a command the flag that lets it end the control plane.
+func lastFlag(c *cobra.Command, last *bool) {
+	c.Flags().BoolVar(last, "last", false, "do it even if it ends this control plane")
 }
