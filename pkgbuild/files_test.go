@@ -15,7 +15,7 @@ func TestHostUnitStartsTheLauncher(t *testing.T) {
 		"ExecReload=/var/lib/nox-mesh/launcher/mesh-host reload $MAINPID",
 		"Type=notify", "Restart=always", "RestartPreventExitStatus=179", "WatchdogSec=30",
 		"TimeoutStartSec=30", "TimeoutStartFailureMode=kill", "TimeoutStopSec=30",
-		"RestartSec=100ms", "StartLimitIntervalSec=0", "WantedBy=multi-user.target",
+		"RestartSec=100ms", "StartLimitIntervalSec=0", "LimitCORE=0", "WantedBy=multi-user.target",
 	} {
 		if !strings.Contains(unit, "\n"+line+"\n") {
 			t.Errorf("no line %q", line)

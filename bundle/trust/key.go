@@ -22,7 +22,7 @@ type Scope string
 const (
 	// ScopeRelease signs bundles, manifests and files.
 	ScopeRelease Scope = "release"
-	// ScopePackage signs packages.
+	// ScopePackage signs packages, by OpenPGP.
 	ScopePackage Scope = "package"
 	// ScopeRoot signs release roots.
 	ScopeRoot Scope = "root"
@@ -30,11 +30,15 @@ const (
 
 // A Key is a public key as a release root names it.
 type Key struct {
-	// ID is the hex SHA-256 of the key's SPKI DER.
+	// ID is the hex SHA-256 of the key's SPKI DER, or the fingerprint of an
+	// OpenPGP key: 64 or 40 digits, so the one is never taken for the other.
 	ID string `json:"id"`
-	// Public is the key as PEM, ECDSA P-256.
-	Public string `json:"public"`
-	// Scope is sorted and not empty.
+	// OpenPGP is the key as a binary keyring in base64, or "".
+	OpenPGP string `json:"openpgp,omitempty"`
+	// Public is the key as PEM, ECDSA P-256, or "".
+	Public string `json:"public,omitempty"`
+	// Scope is sorted and not empty. An OpenPGP key has ScopePackage, any
+	// other key the other two.
 	Scope []Scope `json:"scope"`
 }
 

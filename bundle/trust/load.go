@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/guard"
 )
 
 // maxKeyFile bounds the file of a public key, in bytes.
@@ -32,8 +33,11 @@ var ErrEmpty = errors.New("nothing to trust")
 // any N on without a gap) and public keys (*.pub, for releases). The oldest
 // root is trusted as it is, the others as they follow. Anything else there, a
 // secret key for one, is passed over.
+//
+// It refuses a directory, and a file in it, that anybody but root and the
+// caller owns or may write: they would decide what is trusted.
 func LoadDir(dir string) (*Policy, error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := readGuarded(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read trust directory: %w", err)
 	}
@@ -47,7 +51,7 @@ func LoadDir(dir string) (*Policy, error) {
 			}
 		}
 		if strings.HasSuffix(e.Name(), ".pub") {
-			pub, id, err := readPublic(filepath.Join(dir, e.Name()))
+			pub, id, err := readPublic(filepath.Join(dir, e.Name()), readOwn)
 			if err != nil {
 				return nil, err
 			}
@@ -57,7 +61,7 @@ func LoadDir(dir string) (*Policy, error) {
 	slices.Sort(versions)
 	for _, n := range versions {
 		name := filepath.Join(dir, strconv.Itoa(n)+".root.json")
-		b, err := readFile(name, MaxRoot)
+		b, err := readOwn(name, MaxRoot)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read release root: %w", err)
 		}
@@ -84,15 +88,15 @@ func LoadDir(dir string) (*Policy, error) {
 
 // LoadKey trusts one public key (PEM, ECDSA P-256) for releases.
 func LoadKey(file string) (*Policy, error) {
-	pub, id, err := readPublic(file)
+	pub, id, err := readPublic(file, readFile)
 	if err != nil {
 		return nil, err
 	}
 	return &Policy{loose: map[string]*ecdsa.PublicKey{id: pub}}, nil
 }
 
-func readPublic(file string) (*ecdsa.PublicKey, string, error) {
-	b, err := readFile(file, maxKeyFile)
+func readPublic(file string, read func(string, int64) ([]byte, error)) (*ecdsa.PublicKey, string, error) {
+	b, err := read(file, maxKeyFile)
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot read public key: %w", err)
 	}
@@ -147,6 +151,47 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
+// readGuarded lists a directory that only root and the caller may write. The
+// link that dir may be is judged too.
+func readGuarded(dir string) ([]fs.DirEntry, error) {
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := guard.Own(dir, fi); err != nil {
+		return nil, err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if fi, err = d.Stat(); err != nil {
+		return nil, err
+	}
+	if err := guard.Own(dir, fi); err != nil {
+		return nil, err
+	}
+	return d.ReadDir(-1)
+}
+
+// readOwn is readFile of one that only root and the caller may write.
+func readOwn(path string, max int64) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := guard.Own(path, fi); err != nil {
+		return nil, err
+	}
+	return readAll(f, max)
+}
+
 // readFile reads a small file; a larger one than max is refused.
 func readFile(path string, max int64) ([]byte, error) {
 	f, err := openRegular(path)
@@ -154,12 +199,16 @@ func readFile(path string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readAll(f, max)
+}
+
+func readAll(f *os.File, max int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(b)) > max {
-		return nil, fault.Refusedf("cannot read %q: it has more than %d bytes", path, max)
+		return nil, fault.Refusedf("cannot read %q: it has more than %d bytes", f.Name(), max)
 	}
 	return b, nil
 }

@@ -85,6 +85,8 @@ type link struct {
 	sigs []envelopeSignature
 	sum  []byte
 	keys map[string]*ecdsa.PublicKey
+	// packages are the OpenPGP keys.
+	packages []*certificate
 }
 
 func parseLink(b []byte) (*link, error) {
@@ -106,7 +108,7 @@ func parseLink(b []byte) (*link, error) {
 	if err := canonical.Unmarshal(payload, l.root); err != nil {
 		return nil, fault.Refusedf("cannot read the release root: %w", err)
 	}
-	if l.keys, err = l.root.check(); err != nil {
+	if l.keys, l.packages, err = l.root.check(); err != nil {
 		return nil, fault.Refusedf("cannot read release root %d: %w", l.root.Version, err)
 	}
 	// Root 1 has nobody else to sign it, and a later one is signed by its own
@@ -117,54 +119,90 @@ func parseLink(b []byte) (*link, error) {
 	return l, nil
 }
 
-// check holds what every root must be, and returns its keys.
-func (r *Root) check() (map[string]*ecdsa.PublicKey, error) {
+// check holds what every root must be, and returns its keys of either kind.
+func (r *Root) check() (map[string]*ecdsa.PublicKey, []*certificate, error) {
 	if r.Version < 1 || r.Version > 1<<31-1 {
-		return nil, errors.New("its version is out of range")
+		return nil, nil, errors.New("its version is out of range")
 	}
 	if r.Keys == nil || r.Revoked == nil {
-		return nil, errors.New("keys and revoked must be lists")
+		return nil, nil, errors.New("keys and revoked must be lists")
 	}
-	keys, before, signers := map[string]*ecdsa.PublicKey{}, "", 0
+	before := ""
 	for _, id := range r.Revoked {
-		if !canonical.Hex(id) || id <= before {
-			return nil, errors.New("its revoked ids are not sorted ids")
+		if !canonical.Hex(id) && !isFingerprint(id) || id <= before {
+			return nil, nil, errors.New("its revoked ids are not sorted ids")
 		}
 		before = id
 	}
+	keys, packages, signers := map[string]*ecdsa.PublicKey{}, []*certificate(nil), 0
 	before = ""
 	for _, k := range r.Keys {
-		pub, id, err := parsePublic([]byte(k.Public))
+		if k.ID <= before {
+			return nil, nil, errors.New("its keys are not sorted by id, each once")
+		}
+		before = k.ID
+		public, openPGP, err := k.check(r.Revoked)
 		if err != nil {
-			return nil, fmt.Errorf("key %q: %w", k.ID, err)
+			return nil, nil, fmt.Errorf("key %q: %w", k.ID, err)
 		}
-		want, err := NewKey(pub, k.Scope...)
-		switch {
-		case err != nil:
-			return nil, err
-		case id != k.ID || want.Public != k.Public:
-			return nil, fmt.Errorf("key %q: id and public key do not belong together", k.ID)
-		case k.ID <= before:
-			return nil, errors.New("its keys are not sorted by id, each once")
-		case len(k.Scope) == 0 || !slices.Equal(want.Scope, k.Scope):
-			return nil, fmt.Errorf("key %q: its scope is not a sorted list", k.ID)
-		case slices.Contains(r.Revoked, k.ID):
-			return nil, fmt.Errorf("key %q is listed and revoked", k.ID)
+		if openPGP != nil {
+			packages = append(packages, openPGP)
+			continue
 		}
-		for _, s := range k.Scope {
-			if s != ScopeRelease && s != ScopePackage && s != ScopeRoot {
-				return nil, fmt.Errorf("key %q: scope %q is unknown", k.ID, s)
-			}
-		}
+		keys[k.ID] = public
 		if slices.Contains(k.Scope, ScopeRoot) {
 			signers++
 		}
-		before, keys[k.ID] = k.ID, pub
 	}
 	if r.Threshold < 1 || r.Threshold > signers {
-		return nil, fmt.Errorf("its threshold is %d with %d root keys", r.Threshold, signers)
+		return nil, nil, fmt.Errorf("its threshold is %d with %d root keys", r.Threshold, signers)
 	}
-	return keys, nil
+	return keys, packages, nil
+}
+
+// check reads the key as a root names it: it is of one kind, spelled in the one
+// way there is, and not revoked.
+func (k Key) check(revoked []string) (*ecdsa.PublicKey, *certificate, error) {
+	if k.OpenPGP != "" {
+		c, err := k.certificate()
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case k.Public != "":
+			return nil, nil, errors.New("it is of two kinds")
+		case c.keys[0].fingerprint != k.ID:
+			return nil, nil, errors.New("id and public key do not belong together")
+		case !slices.Equal(k.Scope, []Scope{ScopePackage}):
+			return nil, nil, errors.New("an OpenPGP key has the scope package and no other")
+		}
+		for _, key := range c.keys {
+			if slices.Contains(revoked, key.fingerprint) {
+				return nil, nil, errors.New("it is listed and revoked")
+			}
+		}
+		return nil, c, nil
+	}
+	pub, id, err := parsePublic([]byte(k.Public))
+	if err != nil {
+		return nil, nil, err
+	}
+	want, err := NewKey(pub, k.Scope...)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case id != k.ID || want.Public != k.Public:
+		return nil, nil, errors.New("id and public key do not belong together")
+	case len(k.Scope) == 0 || !slices.Equal(want.Scope, k.Scope):
+		return nil, nil, errors.New("its scope is not a sorted list")
+	case slices.Contains(revoked, k.ID):
+		return nil, nil, errors.New("it is listed and revoked")
+	}
+	for _, s := range k.Scope {
+		if s != ScopeRelease && s != ScopeRoot {
+			return nil, nil, fmt.Errorf("scope %q is none that such a key can have", s)
+		}
+	}
+	return pub, nil, nil
 }
 
 // signedBy reports whether a threshold of the root keys of by signed l. Each

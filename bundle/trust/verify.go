@@ -12,7 +12,8 @@ import (
 
 // A Signer is a trusted key that made a valid signature.
 type Signer struct {
-	// Key is the hex SHA-256 of the key's SPKI DER.
+	// Key is its id as a root names it: the hex SHA-256 of the key's SPKI DER,
+	// or the fingerprint of an OpenPGP key.
 	Key string `json:"key"`
 	// Root is the version of the release root that names it; 0 when it is
 	// trusted by a key file.

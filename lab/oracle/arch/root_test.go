@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -61,13 +62,13 @@ func (r *root) program(path string) {
 		list = append(list, m[1])
 	}
 	for _, p := range list {
-		must(r.t, "/", nil, "cp", "-L", "--", p, filepath.Join(r.dir, strings.TrimPrefix(p, "/usr")))
+		must(r.t, "/", nil, "install", "-D", "-m", "755", p, filepath.Join(r.dir, p))
 	}
 }
 
 func (r *root) try(args ...string) (string, error) {
 	r.t.Helper()
-	return try(r.t, "/", r.env, "pacman", append([]string{"--config", r.conf, "--noconfirm", "--noprogressbar"}, args...)...)
+	return try(r.t, "/", r.env, "pacman", append([]string{"--config", r.conf, "--noconfirm"}, args...)...)
 }
 
 // pacman runs pacman, which must work and complain of nothing: it exits with 0
@@ -102,8 +103,8 @@ func (r *root) intact(name string) (files int) {
 
 func (r *root) path(p string) string { return filepath.Join(r.dir, p) }
 
-// snapshot is what a folder of the root holds: kind, mode, owner's number by the
-// mode of ls(1), and content, by path.
+// snapshot is what a folder of the root holds, by path: kind, mode, owner, and of
+// files time and content.
 func (r *root) snapshot(dir string) map[string]string {
 	r.t.Helper()
 	found := map[string]string{}
@@ -115,10 +116,11 @@ func (r *root) snapshot(dir string) map[string]string {
 		if err != nil {
 			return err
 		}
-		what := fi.Mode().String() + " " + fi.ModTime().UTC().Format("15:04:05.000")
+		stat := fi.Sys().(*syscall.Stat_t)
+		what := fmt.Sprint(fi.Mode(), " ", stat.Uid, ":", stat.Gid)
 		switch {
 		case fi.Mode().IsRegular():
-			what += " " + read(r.t, p)
+			what += fmt.Sprint(" ", fi.ModTime().UnixNano(), " ", read(r.t, p))
 		case fi.Mode()&fs.ModeSymlink != 0:
 			link, err := os.Readlink(p)
 			if err != nil {

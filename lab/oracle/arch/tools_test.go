@@ -8,7 +8,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/lab/machine"
 )
+
+func TestMain(m *testing.M) { machine.Main(cleaning{m}) }
+
+// cleaning runs the tests, then removes the programs they shared.
+type cleaning struct{ tests *testing.M }
+
+func (c cleaning) Run() int {
+	defer func() { _ = os.RemoveAll(packer.dir) }()
+	return c.tests.Run()
+}
 
 // needs skips the test unless it runs as root and the programs are here.
 func needs(t testing.TB, programs ...string) {
@@ -28,7 +40,7 @@ func try(t testing.TB, dir string, env []string, name string, args ...string) (s
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "HOME=/nowhere", "SOURCE_DATE_EPOCH=" + epoch}, env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "HOME=/dev/null", "SOURCE_DATE_EPOCH=" + epoch}, env...)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()

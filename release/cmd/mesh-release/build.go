@@ -16,6 +16,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/arch/product"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/floor"
 	"github.com/nox-mesh/nox-mesh/release/internal/recipe"
@@ -35,7 +36,9 @@ type release struct {
 	out      string
 	version  string
 	counter  uint64
-	files    []artefact
+	// texts are what each program says of itself.
+	texts map[string]product.Texts
+	files []artefact
 }
 
 func (p *program) buildCommand() *cobra.Command {
@@ -43,10 +46,12 @@ func (p *program) buildCommand() *cobra.Command {
 	var archs []string
 	c := &cobra.Command{
 		Use:   "build",
-		Short: "Build a release: floor tarballs, first-node bundles, checksums, signatures",
+		Short: "Build a release: tarballs, packages and their repository, bundles, checksums, signatures",
 		Long: "Build a release from the source tree in the current directory: for each\n" +
-			"architecture the floor tarball and the first node's bundle, then SHA256SUMS and\n" +
-			"release.json, which comes last: a directory without it is not a release.",
+			"architecture the floor tarball, the packages for pacman in a signed repository\n" +
+			"(arch/ARCH), and the first node's bundle, then SHA256SUMS and release.json, which\n" +
+			"comes last: a directory without it is not a release. Each program is compiled\n" +
+			"once; what is packed is the same bytes everywhere.",
 		Example: "  mesh-release build --version 1.0.0 --keys keys --out dist\n" +
 			"  mesh-release build --version 1.0.0 --keys keys --out dist --arch x86_64",
 		Args: cobra.NoArgs,
@@ -56,6 +61,9 @@ func (p *program) buildCommand() *cobra.Command {
 			}
 			var err error
 			if r.signer, err = p.signer(); err != nil {
+				return err
+			}
+			if r.signer.packages, err = p.packageKey(); err != nil {
 				return err
 			}
 			m, err := r.run(c.Context(), archs)
@@ -120,6 +128,9 @@ func (r *release) run(ctx context.Context, archs []string) (*releaseManifest, er
 		return nil, fmt.Errorf("cannot build: %w", err)
 	}
 	defer os.RemoveAll(work)
+	if err := r.describe(ctx, work); err != nil {
+		return nil, err
+	}
 	for _, arch := range archs {
 		if err := r.architecture(ctx, arch, work); err != nil {
 			return nil, err
@@ -140,6 +151,9 @@ func (r *release) architecture(ctx context.Context, arch, work string) error {
 		return err
 	}
 	if err := r.floor(arch, host); err != nil {
+		return err
+	}
+	if err := r.packages(ctx, arch, work, map[string]string{"mesh-host": host, "mesh-controller": controller}); err != nil {
 		return err
 	}
 	first, err := recipe.Read(filepath.Join(r.source, recipes.FirstNode))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ type program struct {
 	json           bool
 	keys           string
 	passphraseFile string
+	secret         []byte
 }
 
 func run(ctx context.Context, args []string, std cli.Stdio) error {
@@ -37,7 +39,7 @@ func run(ctx context.Context, args []string, std cli.Stdio) error {
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
 	root.SetArgs(args)
-	root.AddCommand(p.keysCommand(), p.buildCommand(), p.bundleCommand(), p.signCommand(), p.verifyCommand())
+	root.AddCommand(p.keysCommand(), p.buildCommand(), p.bundleCommand(), p.signCommand(), p.verifyCommand(), p.repoCommand())
 	wrongUsage(root)
 	return root.ExecuteContext(ctx)
 }
@@ -91,11 +93,25 @@ func (p *program) signer() (*signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := keys.Open(p.keys, keys.ReleaseKey, func() ([]byte, error) {
-		return keys.Passphrase(p.passphraseFile, false)
-	})
+	key, err := keys.Open(p.keys, keys.ReleaseKey, p.passphrase)
 	if err != nil {
 		return nil, err
 	}
 	return newSigner(key, roots)
+}
+
+// packageKey opens the key that signs for pacman.
+func (p *program) packageKey() (*keys.PackageKey, error) {
+	return keys.OpenPackage(p.keys, p.passphrase)
+}
+
+// passphrase asks once, however many keys it opens.
+func (p *program) passphrase() ([]byte, error) {
+	if p.secret == nil {
+		var err error
+		if p.secret, err = keys.Passphrase(p.passphraseFile, false); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Clone(p.secret), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/keys"
 )
 
 // A signer is the release key and the roots that name it.
@@ -19,6 +20,8 @@ type signer struct {
 	key    *ecdsa.PrivateKey
 	roots  [][]byte
 	policy *trust.Policy
+	// packages signs for pacman; nil where nothing is packed for it.
+	packages *keys.PackageKey
 }
 
 // newSigner refuses a key that the newest root does not name for releases: what

@@ -1,23 +1,34 @@
 // Package keys is the publisher's directory of keys.
 //
-//	root.key       signs release roots only; kept offline, no build needs it
-//	release.key    signs bundles, manifests and files
-//	release.pub    its public half
-//	1.root.json    the release root that says so, signed by root.key
+//	root.key            signs release roots only; kept offline, no build needs it
+//	release.key         signs bundles, manifests and files
+//	release.pub         its public half
+//	package.secret.asc  signs packages and pacman repositories, by OpenPGP
+//	package.pub.asc     its public half
+//	1.root.json         the release root that says so, signed by root.key
+//	N.root.json         the roots after it; what root N names anew is in files
+//	                    that begin with N: 2.release.key, 3.package.secret.asc
+//	package.current     which package key signs, when it is not the first
 //
-// The private keys are ECDSA P-256 in the encrypted form that cosign writes and
-// reads, so either program can use the other's; the passphrase comes from a
-// file, a descriptor or a terminal, never from an argument or a variable. The
-// public files alone make the directory one that a verifier can trust.
+// The P-256 keys are in the encrypted form that cosign writes and reads, the
+// package key is one that gpg imports, so either program can use the other's;
+// the passphrase comes from a file, a descriptor or a terminal, never from an
+// argument or a variable. The public files alone make the directory one that a
+// verifier can trust.
 //
-// Nothing is ever overwritten. 1.root.json is written last: a directory without
-// it was not finished, and signs nothing.
+// Nothing is ever overwritten but package.current. A root is written last: only
+// then its keys count, so a call that is killed leaves what was, and finishes
+// when it is made again. One call at a time changes a directory.
+//
+// A key that was named once stays trusted or is revoked; only a root key is
+// dropped, by the root after it. Because pacman refuses a .sig in which one
+// signature is by a key it does not know, there is never a second signature:
+// the next package key is in the keyring one release before it signs.
 package keys
 
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -25,6 +36,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 
@@ -39,88 +51,87 @@ const (
 	ReleaseKey    = "release.key"
 	ReleasePublic = "release.pub"
 	FirstRoot     = "1.root.json"
+	PackageSecret = "package.secret.asc"
+	PackagePublic = "package.pub.asc"
+	// PackageCurrent holds the fingerprint of the package key that signs.
+	PackageCurrent = "package.current"
 )
 
 // maxFile bounds what is read of each of them, in bytes.
 const maxFile = 64 << 10
 
-// Init makes the keys in dir, which may be there but holds none yet, and
-// returns the hex SHA-256 of the release root (its fingerprint).
-func Init(dir string, passphrase []byte) (fingerprint string, err error) {
+// Init makes the keys in dir, which is new or has no release root yet, and
+// returns the hex SHA-256 of the release root (its fingerprint). Called again
+// after a kill it takes over what is there.
+func Init(dir string, passphrase []byte, now time.Time) (fingerprint string, err error) {
 	if len(passphrase) == 0 {
 		return "", fault.Usagef("cannot make keys: the passphrase is empty")
 	}
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("cannot make keys: %w", err)
 	}
-	for _, name := range []string{RootKey, ReleaseKey, ReleasePublic, FirstRoot} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return "", fault.Refusedf("cannot make keys: %q is there already", filepath.Join(dir, name)).
-				Hint("choose an empty directory")
-		}
-	}
-	root, err := create(dir, RootKey, passphrase)
-	if err != nil {
-		return "", err
-	}
-	release, err := create(dir, ReleaseKey, passphrase)
-	if err != nil {
-		return "", err
-	}
-	public, err := cryptoutils.MarshalPublicKeyToPEM(release.Public())
-	if err != nil {
-		return "", err
-	}
-	if err := durable.WriteFile(filepath.Join(dir, ReleasePublic), public, 0o644); err != nil {
-		return "", fmt.Errorf("cannot write public key: %w", err)
-	}
-	return firstRoot(dir, root, release)
+	err = locked(dir, func() error {
+		fingerprint, err = initialise(dir, passphrase, now)
+		return err
+	})
+	return fingerprint, err
 }
 
-// create makes one private key.
-func create(dir, name string, passphrase []byte) (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func initialise(dir string, passphrase []byte, now time.Time) (string, error) {
+	if _, err := os.Lstat(filepath.Join(dir, FirstRoot)); !errors.Is(err, fs.ErrNotExist) {
+		return "", fault.Refusedf("cannot make keys: %q is there already", filepath.Join(dir, FirstRoot)).
+			Hint("choose an empty directory")
+	}
+	root, err := ensure(dir, RootKey, passphrase)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	sealed, err := cryptoutils.MarshalPrivateKeyToEncryptedDER(key, cryptoutils.StaticPasswordFunc(passphrase))
-	if err != nil {
-		return nil, fmt.Errorf("cannot encrypt key: %w", err)
-	}
-	text := cryptoutils.PEMEncode(cryptoutils.EncryptedSigstorePrivateKeyPEMType, sealed)
-	if err := durable.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-		return nil, fmt.Errorf("cannot write key: %w", err)
-	}
-	return key, nil
-}
-
-func firstRoot(dir string, root, release *ecdsa.PrivateKey) (string, error) {
 	rootKey, err := trust.NewKey(root.Public(), trust.ScopeRoot)
 	if err != nil {
 		return "", err
 	}
-	releaseKey, err := trust.NewKey(release.Public(), trust.ScopeRelease)
+	releaseKey, err := ensureRelease(dir, 1, passphrase)
 	if err != nil {
 		return "", err
 	}
-	document, err := trust.SignRoot(trust.NewRoot(nil, []trust.Key{rootKey, releaseKey}), root)
+	packageKey, err := ensurePackage(dir, 1, passphrase, now)
+	if err != nil {
+		return "", err
+	}
+	document, err := trust.SignRoot(trust.NewRoot(nil, []trust.Key{rootKey, releaseKey, packageKey}), root)
 	if err != nil {
 		return "", fmt.Errorf("cannot sign release root: %w", err)
 	}
 	if err := durable.WriteFile(filepath.Join(dir, FirstRoot), document, 0o644); err != nil {
 		return "", fmt.Errorf("cannot write release root: %w", err)
 	}
-	policy, err := trust.FromRoot(document)
-	if err != nil {
-		return "", fmt.Errorf("cannot read back release root: %w", err)
-	}
-	_, fingerprint := policy.Root()
-	return fingerprint, nil
+	s, err := Inspect(dir)
+	return s.Root, err
 }
 
-// Open returns the private key called name (RootKey, ReleaseKey) of dir. The
-// passphrase is only asked for when there is a key to open.
+// Open returns the private key called name (RootKey, ReleaseKey) of dir that
+// signs now. The passphrase is only asked for when there is a key to open.
 func Open(dir, name string, passphrase func() ([]byte, error)) (*ecdsa.PrivateKey, error) {
+	scope, ours := map[string]trust.Scope{RootKey: trust.ScopeRoot, ReleaseKey: trust.ScopeRelease}[name]
+	if _, err := os.Lstat(filepath.Join(dir, FirstRoot)); !ours || errors.Is(err, fs.ErrNotExist) {
+		return open(dir, name, passphrase)
+	}
+	h, err := readHistory(dir)
+	if err != nil {
+		return nil, err
+	}
+	now, err := h.current(scope)
+	if err != nil {
+		return nil, err
+	}
+	key, err := open(dir, numbered(now.version, name), passphrase)
+	if err != nil {
+		return nil, err
+	}
+	return key, named(now, key)
+}
+
+func open(dir, name string, passphrase func() ([]byte, error)) (*ecdsa.PrivateKey, error) {
 	path := filepath.Join(dir, name)
 	text, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 
@@ -21,23 +23,47 @@ import (
 
 const secret = "correct horse"
 
+var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 func given(s string) func() ([]byte, error) {
 	return func() ([]byte, error) { return []byte(s), nil }
 }
 
+// initialised is a directory of keys of the test's own: a copy of one that is
+// made once, as it takes a while to make (a passphrase is stretched).
 func initialised(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "keys")
-	print, err := Init(dir, []byte(secret))
+	made, err := once()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.Sum256(content(t, dir, FirstRoot))
-	if print != hex.EncodeToString(sum[:]) {
-		t.Errorf("fingerprint %s is not that of %s", print, FirstRoot)
+	dir := filepath.Join(t.TempDir(), "keys")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range made {
+		put(t, filepath.Join(dir, name), b)
 	}
 	return dir
 }
+
+var once = sync.OnceValues(func() (map[string][]byte, error) {
+	dir, err := os.MkdirTemp("", "keys")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := Init(dir, []byte(secret), moment); err != nil {
+		return nil, err
+	}
+	made := map[string][]byte{}
+	for _, name := range []string{RootKey, ReleaseKey, ReleasePublic, PackageSecret, PackagePublic, FirstRoot} {
+		if made[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+})
 
 func content(t *testing.T, dir, name string) []byte {
 	t.Helper()
@@ -102,10 +128,18 @@ func TestKeyOfSigstoreOpens(t *testing.T) {
 func TestModesWhateverTheUmask(t *testing.T) {
 	for _, mask := range []int{0o000, 0o077} {
 		old := syscall.Umask(mask)
-		dir := initialised(t)
+		dir := filepath.Join(t.TempDir(), "keys")
+		print, err := Init(dir, []byte(secret), moment)
 		syscall.Umask(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(content(t, dir, FirstRoot)); print != hex.EncodeToString(sum[:]) {
+			t.Errorf("fingerprint %s is not that of %s", print, FirstRoot)
+		}
 		for name, want := range map[string]os.FileMode{
 			".": os.ModeDir | 0o700, RootKey: 0o600, ReleaseKey: 0o600, ReleasePublic: 0o644, FirstRoot: 0o644,
+			PackageSecret: 0o600, PackagePublic: 0o644,
 		} {
 			fi, err := os.Stat(filepath.Join(dir, name))
 			if err != nil {
@@ -121,7 +155,7 @@ func TestModesWhateverTheUmask(t *testing.T) {
 func TestNothingIsOverwritten(t *testing.T) {
 	dir := initialised(t)
 	before := content(t, dir, RootKey)
-	if _, err := Init(dir, []byte("another")); fault.KindOf(err) != fault.Refused {
+	if _, err := Init(dir, []byte("another"), moment); fault.KindOf(err) != fault.Refused {
 		t.Errorf("second init: %v", err)
 	}
 	if !bytes.Equal(before, content(t, dir, RootKey)) {
@@ -155,6 +189,13 @@ func TestRootSaysWhoMaySignWhat(t *testing.T) {
 		if got := scopes[k.ID]; len(got) != 1 || got[0] != want {
 			t.Errorf("%s has scopes %v in the root, want only %s", name, got, want)
 		}
+	}
+	pgp, err := OpenPackage(dir, given(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := scopes[pgp.Fingerprint()]; len(got) != 1 || got[0] != trust.ScopePackage || len(scopes) != 3 {
+		t.Errorf("%s has scopes %v in the root, want only %s; %d keys", PackageSecret, got, trust.ScopePackage, len(scopes))
 	}
 	if root.Version != 1 || root.Threshold != 1 {
 		t.Errorf("version %d, threshold %d", root.Version, root.Threshold)

@@ -1,0 +1,163 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+)
+
+// A place is where the directory of a repository is, or will be.
+type place struct {
+	path   string // absolute, without symlinks
+	parent *durable.Dir
+	id     [2]uint64 // of the parent: device and inode
+}
+
+// openPlace finds the place of dir. With create, parents that are not there are
+// made.
+func openPlace(dir string, create bool) (*place, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if create {
+		if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		var parent string
+		parent, err = filepath.EvalSymlinks(filepath.Dir(path))
+		real = filepath.Join(parent, filepath.Base(path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &place{path: real}
+	if p.parent, err = durable.OpenDir(filepath.Dir(real)); err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(p.parent.FD(), &st); err != nil {
+		p.close()
+		return nil, err
+	}
+	p.id = [2]uint64{st.Dev, st.Ino}
+	return p, nil
+}
+
+func (p *place) base() string { return filepath.Base(p.path) }
+
+// next is the name, beside the directory, of the one that will replace it.
+func (p *place) next() string { return "." + p.base() + ".next" }
+
+// close also unlocks.
+func (p *place) close() { _ = p.parent.Close() }
+
+// lock waits until nobody else changes what is in the parents of the places. The
+// lock is flock(2) on the parent itself, which outlives no process and leaves no
+// file.
+func lock(ctx context.Context, places ...*place) error {
+	slices.SortFunc(places, func(a, b *place) int { return slices.Compare(a.id[:], b.id[:]) })
+	places = slices.CompactFunc(places, func(a, b *place) bool { return a.id == b.id })
+	for _, p := range places {
+		for {
+			err := unix.Flock(p.parent.FD(), unix.LOCK_EX|unix.LOCK_NB)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+				return fmt.Errorf("cannot lock %q: %w", p.parent.Name(), err)
+			}
+			// A blocking flock could not be given up.
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("cannot lock %q: %w", p.parent.Name(), ctx.Err())
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// sweep removes the directory that a kill left beside the place: a new one that was
+// not finished, or the old one after the exchange.
+func (p *place) sweep() error { return os.RemoveAll(filepath.Join(p.parent.Name(), p.next())) }
+
+// replace fills a new directory and puts it in the place, in one rename. What was
+// there is removed afterwards. The place is locked and swept.
+func (p *place) replace(fill func(next *durable.Dir) error) error {
+	attr := durable.Perm(0o755)
+	there := false
+	var st unix.Stat_t
+	err := unix.Fstatat(p.parent.FD(), p.base(), &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil {
+		there = true
+		attr = durable.Attr{Mode: st.Mode & 0o7777, UID: int(st.Uid), GID: int(st.Gid)}
+	} else if !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	if err := p.parent.Mkdir(p.next(), attr); err != nil {
+		return err
+	}
+	if err := p.fillAndSwap(there, fill); err != nil {
+		_ = p.sweep()
+		return err
+	}
+	return p.sweep()
+}
+
+func (p *place) fillAndSwap(there bool, fill func(next *durable.Dir) error) error {
+	next, err := durable.OpenDir(filepath.Join(p.parent.Name(), p.next()))
+	if err != nil {
+		return err
+	}
+	defer next.Close()
+	if err := fill(next); err != nil {
+		return err
+	}
+	// Packages that were linked may have been written a moment ago: one sync for
+	// all of them, before anybody can see them here.
+	if err := unix.Syncfs(next.FD()); err != nil {
+		return fmt.Errorf("cannot sync %q: %w", next.Name(), err)
+	}
+	flags := uint(unix.RENAME_NOREPLACE)
+	if there {
+		flags = unix.RENAME_EXCHANGE
+	}
+	err = unix.Renameat2(p.parent.FD(), p.next(), p.parent.FD(), p.base(), flags)
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		return fault.Failedf("cannot replace %q: it is a mount point", p.path).Hint("use a directory below it")
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
+		return fault.Failedf("cannot replace %q: this file system exchanges no directories", p.path).
+			Hint("use ext4, xfs, btrfs or tmpfs")
+	case err != nil:
+		return fmt.Errorf("cannot replace %q: %w", p.path, err)
+	}
+	return p.parent.Sync()
+}
+
+// notWhereWeAre refuses to replace the directory the process is in: whoever
+// called would go on in one that is not there any more.
+func (p *place) notWhereWeAre() error {
+	here, err := os.Stat(".")
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(p.path); err == nil && os.SameFile(here, there) {
+		return fault.Usagef("cannot replace the directory you are in").Hint("go one up and name it")
+	}
+	return nil
+}
