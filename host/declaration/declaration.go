@@ -73,7 +73,8 @@ type File struct {
 	// Directory makes it a directory.
 	Directory bool
 	// Mode is the permission bits with setuid, setgid and sticky; 0644 for a
-	// file and 0755 for a directory when the document says nothing.
+	// file, 0600 for a secret one and 0755 for a directory when the document
+	// says nothing.
 	Mode uint32
 	// Owner and Group are a name, or a number that needs no account; root when
 	// the document says nothing.

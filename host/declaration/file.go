@@ -31,6 +31,9 @@ func parseFile(o *object) *File {
 		o.faults.add(o.path, "needs exactly one of content, source, target, directory")
 	}
 	f.Mode = 0o644
+	if f.Secret {
+		f.Mode = 0o600
+	}
 	if o.has("content") {
 		c := o.text("content", "")
 		f.Content = &c

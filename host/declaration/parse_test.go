@@ -1,6 +1,7 @@
 package declaration
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -148,6 +149,126 @@ func TestHostsOwnIsRefusedByName(t *testing.T) {
 	for _, p := range []string{"/usr/local/bin/mesh-host", "/usr/bin/mesh-host", "/etc/nox-mesh/controller.toml", "/var/lib/nox-mesh-controller"} {
 		if _, err := Parse([]byte(doc(`{"id": "a", "type": "file", "path": "` + p + `", "content": ""}`))); err != nil {
 			t.Errorf("%s: %v", p, err)
+		}
+	}
+}
+
+func aFile(p, more string) string {
+	return doc(`{"id": "a", "type": "file", "path": "` + p + `", ` + more + `}`)
+}
+
+const noContent = `"content": ""`
+
+func TestTheHostsUnitIsRefusedInEverySpelling(t *testing.T) {
+	const dir = "/etc/systemd/system/"
+	for _, c := range [][2]string{
+		{dir + "mesh-.service.d/x.conf", noContent},
+		{dir + "service.d/x.conf", noContent},
+		{dir + "service.d", `"directory": true`},
+		{"/run/systemd/transient/mesh-host.service.d/x.conf", noContent},
+		{"/usr/local/lib/systemd/system/mesh-.service.d/x.conf", noContent},
+		{dir + "mesh-host.service.requires/evil.service", `"target": "../evil.service"`},
+		{dir + "mesh-host.service.wants/evil.service", `"target": "../evil.service"`},
+		{dir + "mesh-host.service.upholds/evil.service", `"target": "../evil.service"`},
+		{dir + "mesh-host.socket", noContent},
+		{dir + "mesh-host.timer", noContent},
+		{dir + "mesh-host.path", noContent},
+		{dir + "mesh-host@.service", noContent},
+		{dir + "mesh-host@a.socket.d/x.conf", noContent},
+		{dir + "zz.service", `"target": "mesh-host.service"`},
+		{dir + "zz.service", `"target": "/usr/lib/systemd/system/mesh-host.service"`},
+		{dir + "a.target.wants/zz.service", `"target": "../mesh-host.service"`},
+		{dir + "zz.service", `"target": "/opt/unit"`},
+		{dir + "zz.service.d", `"target": "/opt/drop-ins"`},
+		{"/etc/systemd/system", `"target": "/evil"`},
+		{"/usr/local/lib/systemd/system", `"target": "/evil"`},
+		{"/usr/local/lib/systemd", `"target": "/evil"`},
+	} {
+		if _, err := Parse([]byte(aFile(c[0], c[1]))); err == nil || !strings.Contains(err.Error(), "resources[0].") {
+			t.Errorf("%s %s: %v", c[0], c[1], err)
+		}
+	}
+	for _, line := range []string{
+		"Conflicts=mesh-host.service", "Conflicts=%p-host.service", "Conflicts = a.service mesh-%i.service", "Alias=%p.service",
+		"BindsTo=%n", "PartOf=%N.service", "Also=%j.socket", "OnFailure=mesh-%i", "Requires=mesh-host@x.service", "RequiredBy=mesh-host",
+		`Requires="mesh-ho"'st'.service`, `Conflicts=mesh\x2dhost.socket`, "Conflicts=a.service \\\n  %p-host.service",
+		"Conflicts=a.service \\\n# comment\n mesh-%i.service", "After=me%ost.service", "Unit=mesh-host.socket",
+	} {
+		for _, name := range []string{"x.service", "x.service.d/y.conf"} {
+			text, err := json.Marshal("[Unit]\n" + line + "\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Parse([]byte(aFile(dir+name, `"content": `+string(text)))); err == nil || !strings.Contains(err.Error(), "resources[0].content") {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}
+
+func TestOtherUnitsMayBeDeclared(t *testing.T) {
+	const dir = "/etc/systemd/system/"
+	for _, c := range [][2]string{
+		{dir + "mesh-controller.service", `"content": "[Service]\nExecStart=/usr/bin/mesh-controller serve\n"`},
+		{dir + "mesh-hosts.service", noContent},
+		{dir + "mesh-host-exporter.service.d/x.conf", noContent},
+		{dir + "web.service.d/x.conf", noContent},
+		{dir + "web@.service", `"content": "[Unit]\nRequires=net@%i.service\nBindsTo=sys-net-%i.device\nBefore=%i.target\n[Service]\nExecStart=/bin/%p-host.service\n# Alias=%n\n"`},
+		{dir + "multi-user.target.wants/web.service", `"target": "../web.service"`},
+		{dir + "dbus-x.service", `"target": "/usr/lib/systemd/system/x.service"`},
+		{dir + "getty.target", `"target": "/dev/null"`},
+		{"/etc/systemd/system", `"directory": true`},
+		{"/etc/systemd/resolved.conf", `"target": "/opt/resolved.conf"`},
+		{"/srv/service.d/x", noContent},
+	} {
+		if _, err := Parse([]byte(aFile(c[0], c[1]))); err != nil {
+			t.Errorf("%s: %v", c[0], err)
+		}
+	}
+}
+
+func TestWhatLeadsToTheHostsOwnStaysARootsDirectory(t *testing.T) {
+	for _, p := range []string{"/var", "/var/lib", "/etc", "/etc/nox-mesh", "/usr", "/usr/local/share", "/usr/local/share/nox-mesh", "/usr/share/nox-mesh", "/run"} {
+		for want, more := range map[string]string{
+			"path":  `"target": "/evil"`,
+			"path ": noContent,
+			"mode":  `"directory": true, "mode": "0777"`,
+			"mode ": `"directory": true, "mode": "1775"`,
+			"owner": `"directory": true, "owner": "daemon"`,
+		} {
+			if _, err := Parse([]byte(aFile(p, more))); err == nil || !strings.Contains(err.Error(), "resources[0]."+strings.TrimSpace(want)+": ") {
+				t.Errorf("%s %s: %v", p, more, err)
+			}
+		}
+		for _, more := range []string{`"directory": true`, `"directory": true, "mode": "0750", "group": "adm"`} {
+			if _, err := Parse([]byte(aFile(p, more))); err != nil {
+				t.Errorf("%s %s: %v", p, more, err)
+			}
+		}
+	}
+	for _, c := range [][2]string{
+		{"/opt/s", "/var/lib/nox-mesh"}, {"/opt/s", "../run/nox-mesh/host.sock"}, {"/opt/s", "/etc/nox-mesh/./trust/x.pub"},
+	} {
+		if _, err := Parse([]byte(aFile(c[0], `"target": "`+c[1]+`"`))); err == nil || !strings.Contains(err.Error(), "resources[0].target: ") {
+			t.Errorf("%s -> %s: %v", c[0], c[1], err)
+		}
+	}
+}
+
+func TestASecretIsNobodyElsesWhenNothingIsSaid(t *testing.T) {
+	for more, want := range map[string]uint32{
+		``: 0o644, `, "secret": false`: 0o644, `, "secret": true`: 0o600, `, "secret": true, "mode": "0640"`: 0o640,
+	} {
+		d, err := Parse([]byte(aFile("/a", noContent+more)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Resources[0].File.Mode; got != want {
+			t.Errorf("%s: %04o", more, got)
+		}
+		again, err := FromSpec("a", d.Resources[0].Spec())
+		if err != nil || again.File.Mode != want {
+			t.Errorf("%s: %+v, %v", more, again.File, err)
 		}
 	}
 }

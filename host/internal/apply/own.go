@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,87 +16,195 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
+// reviewer is what a kind implements that can tell before anything is touched
+// that it would refuse the resource, for being the host's own.
+type reviewer interface {
+	Review(declaration.Resource) error
+}
+
 // checkOwn refuses a declaration that reaches something of the host's own by a
-// detour that only the machine shows: a symlink on the way, or a hard link.
-// (declaration.Parse has refused the plain spellings.)
+// detour that only the machine shows: a symlink on the way, one of the same
+// declaration's too, a hard link, or what the kind sees. (declaration.Parse has
+// refused the plain spellings. What comes to be between now and the pass, the
+// kind refuses then.)
 func (e *Engine) checkOwn(d *declaration.Declaration) error {
-	own := e.ownFiles()
+	own := layout.OwnPaths(e.Layout.Prefixes()...)
+	way := e.wayOf(d)
 	for i := range d.Resources {
 		r := &d.Resources[i]
 		if r.File == nil {
 			continue
 		}
-		real, err := e.resolve(r.File.Path)
+		here := fmt.Sprintf("resources[%d]", i)
+		real, err := way.place(r.File.Path)
 		if err != nil {
-			continue // the file kind says what is wrong with the path
+			return fault.Refusedf("%s.path: cannot tell where %q leads: %w", here, r.File.Path, err)
 		}
-		what := declaration.OwnPath(real)
-		for _, prefix := range e.Layout.Prefixes() {
-			if strings.HasPrefix(real, path.Join(prefix, "share/nox-mesh/trust")+"/") {
-				what = "the host's own trust"
+		f := *r.File
+		f.Path = real
+		if member, why := f.Own(own); why != "" {
+			return fault.Refusedf("%s.%s: %q leads to %q: %s", here, member, r.File.Path, real, why)
+		}
+		if f.Target != "" {
+			if err := way.target(&f, own); err != nil {
+				return fault.Refusedf("%s.target: %w", here, err)
 			}
 		}
-		if fi, err := os.Lstat(e.Layout.Path(real)); what == "" && err == nil {
-			for _, o := range own {
-				if os.SameFile(fi, o) {
-					what = "a hard link to the host's own " + o.Name()
-				}
-			}
+		if name := e.hardLink(real); name != "" {
+			return fault.Refusedf("%s.path: %q is a hard link to the host's own %s, which the installation owns and no declaration may name",
+				here, r.File.Path, name)
 		}
-		if what != "" {
-			return fault.Refusedf("resources[%d].path: %q leads to %q, %s, which the installation owns and no declaration may name",
-				i, r.File.Path, real, what)
+		if k, ok := e.Kinds[r.Type].(reviewer); ok {
+			if err := k.Review(*r); err != nil {
+				return fault.Refusedf("%s.path: %w", here, err)
+			}
 		}
 	}
 	return nil
 }
 
-// ownFiles are the files of the host that a hard link could be to. (The binary
-// is not among them: it may be declared.)
-func (e *Engine) ownFiles() []os.FileInfo {
-	var out []os.FileInfo
-	l := e.Layout
-	for _, p := range []string{l.HostStore(), l.HostIdentity(), l.HostConfig(), filepath.Join(l.UnitDir(), layout.HostUnit)} {
-		if fi, err := os.Stat(p); err == nil {
-			out = append(out, fi)
+// hardLink names the file of the host that the one at the path is, or "".
+func (e *Engine) hardLink(p string) string {
+	fi, err := os.Lstat(e.Layout.Path(p))
+	if err != nil || !fi.Mode().IsRegular() {
+		return ""
+	}
+	for _, own := range e.Layout.OwnFiles() {
+		if o, err := os.Stat(own); err == nil && os.SameFile(fi, o) {
+			return filepath.Base(own)
 		}
 	}
-	return out
+	return ""
 }
 
-// resolve follows the symlinks in the parents of a machine's path, within the
-// layout's root. Parents that are not there stay as they are written.
-func (e *Engine) resolve(p string) (string, error) {
-	root, err := unix.Open(e.Layout.Path("/"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// isBinary reports whether the machine's path p is the host's binary by another
+// name: through a symlink on the way ("/bin/mesh-host"), or a hard link.
+func (e *Engine) isBinary(p string) bool {
+	real, err := way{layout: e.Layout}.place(p)
 	if err != nil {
-		return "", err
+		return false
 	}
-	defer unix.Close(root)
-	rootPath, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", root))
-	if err != nil {
-		return "", err
+	fi, err := os.Lstat(e.Layout.Path(real))
+	if err != nil || !fi.Mode().IsRegular() {
+		return false
 	}
-	for dir, rest := path.Dir(p), path.Base(p); ; dir, rest = path.Dir(dir), path.Join(path.Base(dir), rest) {
-		fd, err := unix.Openat2(root, strings.TrimPrefix(dir, "/"), &unix.OpenHow{
-			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-		})
-		if dir == "/" {
-			return path.Join("/", rest), nil
+	binaries := []string{"/proc/self/exe"}
+	for _, prefix := range e.Layout.Prefixes() {
+		binaries = append(binaries, e.Layout.HostBinary(prefix))
+	}
+	for _, b := range binaries {
+		if o, err := os.Stat(b); err == nil && os.SameFile(fi, o) {
+			return true
 		}
-		if errors.Is(err, unix.ENOENT) {
+	}
+	return false
+}
+
+// A way knows the symlinks of the machine, and those that a declaration will
+// have made by the time a path is gone.
+type way struct {
+	layout layout.Layout
+	// links are the declared ones, by their paths.
+	links map[string]string
+}
+
+// maxLinks is how many symlinks one path may lead through (path_resolution(7)).
+const maxLinks = 40
+
+func (e *Engine) wayOf(d *declaration.Declaration) way {
+	w := way{e.Layout, map[string]string{}}
+	for i := range d.Resources {
+		if f := d.Resources[i].File; f != nil && f.Target != "" {
+			w.links[f.Path] = f.Target
+		}
+	}
+	// One may be declared by a path that another one leads through.
+	for range maxLinks {
+		before := len(w.links)
+		for i := range d.Resources {
+			if f := d.Resources[i].File; f != nil && f.Target != "" {
+				if real, err := w.place(f.Path); err == nil {
+					w.links[real] = f.Target
+				}
+			}
+		}
+		if len(w.links) == before {
+			break
+		}
+	}
+	return w
+}
+
+// place follows the symlinks on the way to the name at the end of p.
+func (w way) place(p string) (string, error) {
+	dir, err := w.follow(path.Dir(p))
+	return path.Join(dir, path.Base(p)), err
+}
+
+// target refuses a symlink that leads to the host's own in the end. One that
+// leads nowhere that can be told leads nobody.
+func (w way) target(f *declaration.File, own []layout.Own) error {
+	to := f.Target
+	if !path.IsAbs(to) {
+		to = path.Dir(f.Path) + "/" + to // not cleaned: a ".." counts from where a link led
+	}
+	to, err := w.follow(to)
+	if err != nil {
+		return nil
+	}
+	end := declaration.File{Path: to, Directory: true, Owner: "root"}
+	if _, why := end.Own(own); why != "" {
+		return fmt.Errorf("%q leads to %q: %s", f.Target, to, why)
+	}
+	return nil
+}
+
+// follow follows all symlinks of a machine's path, within the layout's root.
+// What is not there stays as it is written.
+func (w way) follow(p string) (string, error) {
+	here, todo, followed := "/", strings.Split(p, "/"), 0
+	for len(todo) > 0 {
+		name := todo[0]
+		todo = todo[1:]
+		next := path.Join(here, name) // ".." ends at the root
+		target, declared := w.links[next]
+		if !declared && name != "" && name != "." && name != ".." {
+			var err error
+			if target, err = w.readlink(next); err != nil {
+				return "", err
+			}
+		}
+		if target == "" {
+			here = next
 			continue
 		}
-		if err != nil {
-			return "", err
+		if followed++; followed > maxLinks {
+			return "", fmt.Errorf("%q: %w", next, unix.ELOOP)
 		}
-		real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-		unix.Close(fd)
-		if err != nil {
-			return "", err
+		if path.IsAbs(target) {
+			here = "/"
 		}
-		if rootPath != "/" {
-			real = strings.TrimPrefix(real, rootPath)
-		}
-		return path.Join("/", real, rest), nil
+		todo = append(strings.Split(target, "/"), todo...)
 	}
+	return here, nil
+}
+
+// readlink returns the target of the symlink at the machine's path p, or "".
+func (w way) readlink(p string) (string, error) {
+	really := w.layout.Path(p)
+	fi, err := os.Lstat(really)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return "", nil
+	}
+	if err != nil || fi.Mode()&fs.ModeSymlink == 0 {
+		return "", err
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(really), &st); err != nil {
+		return "", err
+	}
+	if st.Type == unix.PROC_SUPER_MAGIC {
+		return "", fmt.Errorf("%q is a link of the proc file system, which leads anywhere", p)
+	}
+	return os.Readlink(really)
 }

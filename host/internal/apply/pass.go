@@ -173,7 +173,7 @@ func (p *pass) caught(key, id string) {
 // removes it, and puts no older one back.
 func (e *Engine) isHostBinary(key string) bool {
 	p, ok := strings.CutPrefix(key, "file:")
-	return ok && slices.ContainsFunc(e.Layout.Prefixes(), func(prefix string) bool { return p == path.Join(prefix, "bin", layout.HostName) })
+	return ok && (e.isBinary(p) || slices.ContainsFunc(e.Layout.Prefixes(), func(prefix string) bool { return p == path.Join(prefix, "bin", layout.HostName) }))
 }
 
 // apply brings one resource to what is declared.

@@ -40,6 +40,9 @@ func (k *Kind) apply(ctx context.Context, want resource.Want, prior *resource.Re
 		return err
 	}
 	defer p.close()
+	if err := k.mayTouch(p, w, true); err != nil {
+		return err
+	}
 	have, err := p.look(ctx)
 	if err != nil {
 		return err
@@ -145,6 +148,8 @@ func (k *Kind) makeParents(p *place) (made []string, err error) {
 		attr.UID, attr.GID = 0, 0
 	}
 	paths := p.parents()
+	k.making.Lock() // two of our own would take away each other's half-made ones
+	defer k.making.Unlock()
 	for i, name := range p.missing {
 		err := p.dir.Mkdir(name, attr)
 		if err == nil {
@@ -192,10 +197,14 @@ func (k *Kind) Recover(_ context.Context, r declaration.Resource) error {
 		return cannot("sweep beside", r.File.Path, err)
 	}
 	defer p.close()
-	if len(p.missing) > 0 {
+	if k.mayTouch(p, wishOf(r.File), true) != nil {
 		return nil
 	}
-	if err := p.dir.Sweep(p.name); err != nil {
+	name := p.name
+	if len(p.missing) > 0 {
+		name = p.missing[0]
+	}
+	if err := p.dir.Sweep(name); err != nil {
 		return cannot("sweep beside", r.File.Path, err)
 	}
 	return nil

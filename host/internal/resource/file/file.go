@@ -24,6 +24,8 @@
 // directories that are missing are made, 0755 and root's, and remembered:
 // Remove takes away those that are empty again.
 //
+// What is the host's own is not touched, however it is reached; see own.go.
+//
 // # What it gives back
 //
 // Before the host replaces a file that was there, its content goes into the
@@ -49,6 +51,8 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync"
+	"sync/atomic"
 
 	"github.com/opencontainers/go-digest"
 
@@ -65,6 +69,9 @@ type Content interface {
 	// Open opens the content for reading. It may be damaged: it is hashed on
 	// the way.
 	Open(digest.Digest) (*os.File, error)
+	// Drop throws away content that was found to be damaged, so that it is
+	// fetched again.
+	Drop(digest.Digest) error
 	// Add keeps what r gives, durably, unless it is more than max bytes.
 	Add(ctx context.Context, r io.Reader, max int64) (digest.Digest, int64, error)
 }
@@ -82,6 +89,9 @@ type Kind struct {
 	// root says that owners can be set.
 	root bool
 	euid uint32
+
+	making sync.Mutex
+	last   atomic.Pointer[chart]
 }
 
 // New returns the kind.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
@@ -30,7 +31,7 @@ func (k *Kind) put(ctx context.Context, p *place, have thing, w *wish) error {
 		if have.Kind == nothing {
 			return p.dir.Mkdir(p.name, w.attr())
 		}
-		return setDirectory(p, w.attr())
+		return setDirectory(p, have, w.attr())
 	}
 }
 
@@ -61,11 +62,7 @@ func (k *Kind) putFile(ctx context.Context, p *place, have thing, w *wish) error
 		return err
 	}
 	defer temp.Abort()
-	x, err := p.openAttributes(kept)
-	if err != nil {
-		return err
-	}
-	defer x.close()
+	x := &attributes{temp.FD(), kept}
 	if err := x.setACL(); err != nil {
 		return err
 	}
@@ -74,8 +71,7 @@ func (k *Kind) putFile(ctx context.Context, p *place, have thing, w *wish) error
 		return err
 	}
 	if got != w.Digest {
-		return fault.Failedf("its content in the content store is damaged: it has the digest %s, want %s", got, w.Digest).
-			Hint("%s", w.remedy)
+		return k.damaged(w, got)
 	}
 	if err := x.setRest(w.uid, w.gid); err != nil {
 		return err
@@ -102,9 +98,20 @@ func (k *Kind) source(w *wish) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// setDirectory sets owner and mode of the directory at the place. In between,
+// damaged throws away the content that is not what its digest says, and says so.
+func (k *Kind) damaged(w *wish, got digest.Digest) error {
+	if w.file.Content == nil {
+		if err := k.content.Drop(w.file.Source); err != nil {
+			return fmt.Errorf("its content in the content store is damaged (it has the digest %s, want %s) and cannot be thrown away: %w", got, w.Digest, err)
+		}
+	}
+	return fault.Failedf("its content in the content store was damaged and is thrown away, to be fetched again: it had the digest %s, want %s", got, w.Digest).
+		Hint("%s", w.remedy)
+}
+
+// setDirectory sets owner and mode of the directory at the place, which have is. In between,
 // what either forbids is forbidden.
-func setDirectory(p *place, attr durable.Attr) error {
+func setDirectory(p *place, have thing, attr durable.Attr) error {
 	d, err := openBelow(p.dir, p.name)
 	if err != nil {
 		return err
@@ -113,6 +120,9 @@ func setDirectory(p *place, attr durable.Attr) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(d.FD(), &st); err != nil {
 		return err
+	}
+	if st.Dev != have.stat.Dev || st.Ino != have.stat.Ino {
+		return errMoved
 	}
 	if attr.UID != durable.Keep && (st.Uid != uint32(attr.UID) || st.Gid != uint32(attr.GID)) {
 		if err := unix.Fchmod(d.FD(), st.Mode&attr.Mode&0o7777); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // Remove implements resource.Kind.
@@ -35,6 +36,11 @@ func (k *Kind) remove(ctx context.Context, f *declaration.File, record resource.
 		return "", "", err
 	}
 	defer p.close()
+	if err := k.mayTouch(p, &wish{file: &declaration.File{Path: f.Path, Directory: true, Owner: "root"}}, true); fault.KindOf(err) == fault.Refused {
+		return declaration.Released, fmt.Sprintf("it is left as it is: %v", err), nil
+	} else if err != nil {
+		return "", "", err
+	}
 	have, err := p.look(ctx)
 	if err != nil {
 		return "", "", err
@@ -46,16 +52,16 @@ func (k *Kind) remove(ctx context.Context, f *declaration.File, record resource.
 	case record.Adopted && (before.Kind == nothing || before.same(w.thing)):
 		return declaration.Released, "it was there before the host owned it", nil
 	case w.Kind == directory && have.Kind == directory:
-		return k.removeDirectory(p, before)
+		return k.removeDirectory(p, have, before)
 	case w.Kind == directory || have.Kind != file && have.Kind != symlink:
 		return declaration.Released, fmt.Sprintf("it is %s now, which the host did not make", have.Kind.article()), nil
 	}
 	return k.removeFile(ctx, p, have, before, w)
 }
 
-func (k *Kind) removeDirectory(p *place, before thing) (declaration.Outcome, string, error) {
+func (k *Kind) removeDirectory(p *place, have, before thing) (declaration.Outcome, string, error) {
 	if before.Kind == directory {
-		if err := setDirectory(p, k.back(before).attr()); err != nil {
+		if err := setDirectory(p, have, k.back(before).attr()); err != nil {
 			return "", "", err
 		}
 		return declaration.Released, "it was there before; it has its mode and owner of then", nil

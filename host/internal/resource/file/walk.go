@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,8 @@ type place struct {
 	path string
 	dir  *durable.Dir
 	name string
+	// names leads from the root to dir, with no symlink in it.
+	names []string
 	// missing names the directories between dir and name that do not exist.
 	missing []string
 }
@@ -57,6 +60,9 @@ func (k *Kind) open(name string) (*place, error) {
 		// A symlink, or something whose name the error shall tell.
 		w := &walk{trusted: k.trusted, stack: []int{root}}
 		fd, p.missing, err = w.to(dir)
+		p.names = w.reached
+	} else if dir != "/" {
+		p.names = strings.Split(dir[1:], "/")
 	}
 	if err != nil {
 		return nil, err
@@ -88,6 +94,8 @@ type walk struct {
 	stack []int
 	names []string
 	links int
+	// reached are the names from the root to what was opened.
+	reached []string
 }
 
 // A step is a name still to go through, and the symlink that said so.
@@ -119,6 +127,7 @@ func (w *walk) back() {
 // are missing below it.
 func (w *walk) to(dir string) (fd int, missing []string, err error) {
 	defer func() {
+		w.reached = slices.Clone(w.names)
 		for len(w.stack) > 1 {
 			w.back()
 		}
@@ -175,6 +184,9 @@ func (w *walk) step(fd int, name string, todo []step) ([]step, error) {
 		return nil, fmt.Errorf("%q on its way is %s, not a directory", w.name(name), kindOf(st.Mode).article())
 	}
 	link := w.name(name)
+	if err := notProcess(fd, link); err != nil {
+		return nil, err
+	}
 	if err := w.mayFollow(link, st.Uid); err != nil {
 		return nil, err
 	}

@@ -76,29 +76,10 @@ func (k *Kind) attributes(p *place, have thing, w *wish) (kept []attribute, lost
 	return kept, lost, nil
 }
 
-// attributes are being copied to the temporary file fd.
+// attributes are being copied to the new file fd.
 type attributes struct {
 	fd   int
 	kept []attribute
-}
-
-// openAttributes opens the temporary file of the place for the attributes, if
-// there are any.
-func (p *place) openAttributes(kept []attribute) (*attributes, error) {
-	if len(kept) == 0 {
-		return &attributes{fd: -1}, nil
-	}
-	fd, err := unix.Openat(p.dir.FD(), durable.TempName(p.name), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: p.path, Err: err}
-	}
-	return &attributes{fd, kept}, nil
-}
-
-func (x *attributes) close() {
-	if x.fd >= 0 {
-		_ = unix.Close(x.fd)
-	}
 }
 
 // setACL sets the ACL, and a mode under which it gives nobody anything.
@@ -120,7 +101,7 @@ func (x *attributes) setACL() error {
 // setRest sets the owner, and then what the kernel takes away with a write and
 // a change of owner.
 func (x *attributes) setRest(uid, gid int) error {
-	if x.fd < 0 {
+	if len(x.kept) == 0 {
 		return nil
 	}
 	if uid != durable.Keep || gid != durable.Keep {
