@@ -9,6 +9,12 @@
 // there by a rename, so a running host keeps its own binary and nothing is ever
 // half there.
 //
+// It believes nothing that somebody other than root (or the ordinary user it
+// runs as, under another root) could have put there: every directory on the way
+// of a place is looked at before anything is read or touched, a symlink that
+// leads out of the root is refused, and a launcher copy of unknown content is
+// replaced and never run. Uninstall goes nowhere an install would not go.
+//
 // What is about to be laid down is written to install.json first, with the
 // digests of the old and the new content. A kill at any instant therefore
 // leaves either nothing, or a state that another Install completes and

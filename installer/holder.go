@@ -17,8 +17,8 @@ func howToStop(store *os.File) string {
 	if pid == 0 {
 		return "stop it first: systemctl stop " + layout.HostUnit + ", or end the \"mesh-host run\" that somebody started"
 	}
-	if unit := unitOf(pid); unit != "" {
-		return "stop it first: systemctl stop " + unit
+	if ofUnit(pid) {
+		return "stop it first: systemctl stop " + layout.HostUnit
 	}
 	return fmt.Sprintf("stop it first: kill %d", pid)
 }
@@ -49,18 +49,9 @@ func holder(f *os.File) int {
 	return 0
 }
 
-// unitOf returns the service a process belongs to, "" when it is in none:
-// killed, that would be started again.
-func unitOf(pid int) string {
+// ofUnit reports whether a process belongs to the host's service: killed, it
+// would be started again.
+func ofUnit(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
-		return ""
-	}
-	for line := range bytes.Lines(b) {
-		line = bytes.TrimSpace(line)
-		if bytes.HasSuffix(line, []byte(layout.HostUnit)) {
-			return layout.HostUnit
-		}
-	}
-	return ""
+	return err == nil && bytes.Contains(b, []byte("/"+layout.HostUnit+"\n"))
 }

@@ -53,7 +53,7 @@ func (p place) usable(l layout.Layout) error {
 		dir = filepath.Dir(dir)
 	}
 	// access(2) says EROFS to root as well.
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fault.Failedf("cannot install: %q cannot be written: %w", dir, err).Hint("%s", p.instead(l, dir))
 	}
 	var st unix.Statfs_t

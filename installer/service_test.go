@@ -102,7 +102,7 @@ func TestNoexecPlaceIsRefused(t *testing.T) {
 	l := image(t)
 	from := newPublisher(t).unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil)
 	cmd := exec.Command(unshare, "-m", "sh", "-ec", `
-		mount -t tmpfs -o noexec tmpfs "$INSTALLER_TEST_ROOT/var/lib" || exit 99
+		mount -t tmpfs -o noexec,mode=755 tmpfs "$INSTALLER_TEST_ROOT/var/lib" || exit 99
 		rc=0; "$0" || rc=$?
 		find "$INSTALLER_TEST_ROOT" -name '*nox*' -o -name 'mesh-host*'
 		exit $rc`, os.Args[0])

@@ -115,6 +115,9 @@ func (u *removal) run(ctx context.Context, processesStay bool) error {
 	if err := u.stop(ctx); err != nil {
 		return err
 	}
+	if err := u.socket(); err != nil {
+		return err
+	}
 	for _, f := range slices.Backward(u.rec.Files) {
 		if err := u.file(f); err != nil {
 			return err
@@ -201,6 +204,15 @@ func (u *removal) stop(ctx context.Context) error {
 		return fault.Failedf("the host is running").Hint("%s", howToStop(f))
 	}
 	return nil
+}
+
+// socket removes what a host that ran, or was killed, left in /run.
+func (u *removal) socket() error {
+	path := u.o.Layout.HostSocket()
+	if err := durable.Remove(path); err != nil {
+		return err
+	}
+	return rmdir(filepath.Dir(path))
 }
 
 // file removes one file if it is still ours.

@@ -150,6 +150,9 @@ func TestRunningHostIsNotUninstalled(t *testing.T) {
 	}
 	before := tree(t, l.Root, true)
 	_, err = Uninstall(t.Context(), UninstallOptions{Layout: l})
+	if remedy := fault.RemedyOf(err); !strings.HasSuffix(remedy, fmt.Sprintf("kill %d", os.Getpid())) {
+		t.Errorf("does not say how: %q", remedy)
+	}
 	if err == nil || !strings.Contains(err.Error(), "the host is running") || before != tree(t, l.Root, true) {
 		t.Errorf("%v", err)
 	}

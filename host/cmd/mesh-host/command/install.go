@@ -58,6 +58,7 @@ is the upgrade.`,
 	f := c.Flags()
 	f.StringVar(&o.Prefix, "prefix", layout.FloorPrefix, "install the software under this `DIR`")
 	f.BoolVar(&o.NoStart, "no-start", false, "neither enable nor start the service")
+	f.BoolVar(&o.AllowOlder, "allow-older", false, "install a tarball that is older than what is installed")
 	f.StringVar(&o.ExpectRoot, "expect-root", "", "refuse a release root that has not this `SHA256`")
 	return c
 }
@@ -100,7 +101,7 @@ does the host's state unless --purge.
 
 While the host owns resources it is refused: they would stay with nobody to
 look after them. Apply an empty declaration first, or say --keep-resources.`,
-		Example: "  mesh-host uninstall\n  mesh-host uninstall --keep-resources --purge",
+		Example: "  mesh-host uninstall\n  mesh-host uninstall --keep-resources",
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := p.layout()
 			if err != nil {
