@@ -23,6 +23,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -271,30 +273,6 @@ func WriteFile(path string, content []byte, mode uint32) error {
 	return p.Commit()
 }
 
-var shared atomic.Uint64
-
-func sharedTemp() string { return fmt.Sprintf(".nox-%d-%d.tmp", os.Getpid(), shared.Add(1)) }
-
-// WriteShared is WriteFile for a file that several processes may write at
-// once: each has a temporary name of its own (".nox-PID-N.tmp"), and the last
-// rename wins.
-func WriteShared(path string, content []byte, mode uint32) error {
-	d, err := OpenDir(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	p, err := d.createAs(filepath.Base(path), sharedTemp(), Perm(mode))
-	if err != nil {
-		return err
-	}
-	defer p.Abort()
-	if _, err := p.Write(content); err != nil {
-		return err
-	}
-	return p.Commit()
-}
-
 // Remove removes the file at path, durably. One that is not there is no error.
 func Remove(path string) error {
 	d, err := OpenDir(filepath.Dir(path))
@@ -352,10 +330,43 @@ func MkdirAll(path string, mode uint32) error {
 		return err
 	}
 	defer d.Close()
-	// Several processes may be at it: each has a temporary name of its own.
-	err = d.mkdirAs(filepath.Base(path), sharedTemp(), Perm(mode))
+	// Several processes may be at it: each has a temporary name of its own, and
+	// takes away those of the dead.
+	if err := d.sweepDead(); err != nil {
+		return err
+	}
+	temp := fmt.Sprintf(".nox-%d-%d.tmp", os.Getpid(), attempts.Add(1))
+	err = d.mkdirAs(filepath.Base(path), temp, Perm(mode))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	return err
+}
+
+var attempts atomic.Uint64
+
+var attemptName = regexp.MustCompile(`^\.nox-([0-9]+)-[0-9]+\.tmp$`)
+
+// sweepDead removes the temporary directories of MkdirAll that processes left
+// which are no more. One whose number another process has by now stays until
+// that one is gone as well.
+func (d *Dir) sweepDead() error {
+	entries, err := os.ReadDir(d.name)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		m := attemptName.FindStringSubmatch(e.Name())
+		if m == nil {
+			continue
+		}
+		pid, err := strconv.Atoi(m[1])
+		if err != nil || pid == os.Getpid() || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			continue
+		}
+		if err := d.clear(e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,8 +2,10 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -132,6 +134,25 @@ func TestMkdirAll(t *testing.T) {
 	}
 	if err := MkdirAll(filepath.Join(dir, "f"), 0o755); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("over a file: %v", err)
+	}
+}
+
+func TestMkdirAllTakesAwayWhatTheDeadLeft(t *testing.T) {
+	dir := t.TempDir()
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Skip("true(1) is not here")
+	}
+	for _, name := range []string{fmt.Sprintf(".nox-%d-1.tmp", dead.Process.Pid), fmt.Sprintf(".nox-%d-999.tmp", os.Getpid()), ".nox-me.tmp"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := MkdirAll(filepath.Join(dir, "a"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, dir), fmt.Sprintf(".nox-%d-999.tmp .nox-me.tmp a", os.Getpid()); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -281,20 +280,31 @@ func let(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
 }
 
+// pid finds the one process that a machine's shim keeps up: the child of the
+// shim, by the kernel's word.
 func pid(ts *testscript.TestScript, _ bool, args []string) {
-	b, err := os.ReadFile(filepath.Join(at(ts, args[0]).Processes(), args[1], "state.json"))
-	ts.Check(err)
-	var state struct {
-		Child *struct {
-			PID int `json:"pid"`
-		} `json:"child"`
+	root, name, found := at(ts, args[0]).Root, args[1], 0
+	stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range stats {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		argv := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+		if len(argv) < 5 || argv[1] != "shim" || argv[3] != root || argv[len(argv)-1] != name {
+			continue
+		}
+		// Each thread knows the children that it made.
+		threads, _ := filepath.Glob(filepath.Join(filepath.Dir(f), "task/*/children"))
+		for _, thread := range threads {
+			children, _ := os.ReadFile(thread)
+			for _, c := range strings.Fields(string(children)) {
+				ts.Setenv(args[2], c)
+				found++
+			}
+		}
 	}
-	ts.Check(json.Unmarshal(b, &state))
-	if state.Child == nil {
-		ts.Fatalf("%s does not run on %s", args[1], args[0])
+	if found != 1 {
+		ts.Fatalf("%d processes of %q run on %s", found, name, args[0])
 	}
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d", state.Child.PID)); err != nil {
-		ts.Fatalf("%s does not run on %s: %v", args[1], args[0], err)
-	}
-	ts.Setenv(args[2], strconv.Itoa(state.Child.PID))
 }

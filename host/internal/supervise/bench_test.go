@@ -51,6 +51,7 @@ func newBench(t *testing.T, command ...string) *bench {
 		Backoff:      5 * time.Millisecond,
 		Settle:       20 * time.Millisecond,
 		Healthy:      time.Hour,
+		Guard:        20 * time.Millisecond,
 	}
 	t.Cleanup(func() {
 		for _, cmd := range b.shims {
@@ -145,7 +146,7 @@ func (b *bench) raised(name string) string {
 	return string(content)
 }
 
-// await waits until ok, asking after each rename into dir.
+// await waits until ok, asking after each file that was written in dir.
 func (b *bench) await(dir, what string, ok func() bool) {
 	b.t.Helper()
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
@@ -154,7 +155,7 @@ func (b *bench) await(dir, what string, ok func() bool) {
 	}
 	events := os.NewFile(uintptr(fd), "inotify")
 	defer events.Close()
-	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_MOVED_TO); err != nil {
+	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_MOVED_TO|syscall.IN_CLOSE_WRITE); err != nil {
 		b.t.Fatal(err)
 	}
 	_ = events.SetReadDeadline(time.Now().Add(30 * time.Second))

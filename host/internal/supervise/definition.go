@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxFile bounds what is read of a definition or a state.
+// maxFile bounds what is read of a definition.
 const maxFile = 4 << 20
 
 // path is what the shim and, unless it says otherwise, the process have as
@@ -53,10 +53,13 @@ type Definition struct {
 	// The times below have a default, in timing, when they are zero. They are
 	// here so that a test need not wait.
 
+	// Backoff is the first pause; those after it begin at ten times that.
 	Backoff    time.Duration `json:"backoff_ns,omitempty"`
 	BackoffMax time.Duration `json:"backoff_max_ns,omitempty"`
 	Settle     time.Duration `json:"settle_ns,omitempty"`
 	Healthy    time.Duration `json:"healthy_ns,omitempty"`
+	// Guard is how often the shim looks after its lock and its state.
+	Guard time.Duration `json:"guard_ns,omitempty"`
 }
 
 // timing fills in the times that the definition leaves open.
@@ -70,6 +73,7 @@ func (d *Definition) timing() {
 	fill(&d.BackoffMax, 30*time.Second)
 	fill(&d.Settle, 300*time.Millisecond)
 	fill(&d.Healthy, time.Minute)
+	fill(&d.Guard, 2*time.Second)
 }
 
 // Bytes is the definition as it is written to its file.
@@ -102,7 +106,6 @@ func parse(b []byte) (Definition, error) {
 	default:
 		return d, fmt.Errorf("restart %q is not known", d.Restart)
 	}
-	d.timing()
 	return d, nil
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -15,6 +13,17 @@ import (
 type Handle struct {
 	process *os.Process // with a pidfd: pidfd_open(2)
 	PID     int
+	mark    int64 // of a shim: of the definition it runs
+}
+
+// Runs reports whether the shim runs the definition of that Digest, which is
+// known as long as it lives, whatever became of its files.
+func (h *Handle) Runs(digest string) bool { return h.mark == mark(digest) }
+
+// Wrote reports whether the state is the shim's own, and not one's before it.
+func (h *Handle) Wrote(s State) bool {
+	p, err := procOf(h.PID)
+	return err == nil && p == s.Shim
 }
 
 // Find returns a handle on the process p, or nil when it is gone, or its PID
@@ -97,67 +106,4 @@ func readable(fd int, limit time.Duration) (bool, error) {
 		return false, nil
 	}
 	return n > 0, err
-}
-
-// acquire takes the lock of a process for as long as the file stays open.
-//
-// It is a record lock (fcntl(2)) and not flock(2), because the kernel then
-// tells who holds it, without it being taken: see Shim. It is lost when the
-// holder closes any descriptor of the file, so nothing else here opens it.
-func acquire(dir, name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock %q: %w", name, err)
-	}
-	lk := syscall.Flock_t{Type: syscall.F_WRLCK}
-	if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &lk); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-			return nil, fmt.Errorf("process %q has a shim already", name)
-		}
-		return nil, fmt.Errorf("cannot lock %q: %w", name, err)
-	}
-	return f, nil
-}
-
-// Shim returns a handle on the shim that lives over the folder dir, or nil
-// when there is none. It changes nothing and is in nobody's way.
-func Shim(dir string) (*Handle, error) {
-	f, err := os.Open(filepath.Join(dir, LockFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	pid, err := holder(f)
-	if err != nil || pid == 0 {
-		return nil, err
-	}
-	h, err := open(pid)
-	if h == nil || err != nil {
-		return nil, err
-	}
-	// It holds the lock still: so the one we hold on to is the shim.
-	if again, err := holder(f); err != nil || again != pid {
-		h.Close()
-		return nil, err
-	}
-	return h, nil
-}
-
-// holder is the PID of the process that holds the lock, or 0.
-func holder(f *os.File) (int, error) {
-	lk := syscall.Flock_t{Type: syscall.F_WRLCK}
-	if err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lk); err != nil {
-		return 0, fmt.Errorf("cannot ask who holds %q: %w", f.Name(), err)
-	}
-	if lk.Type == syscall.F_UNLCK {
-		return 0, nil
-	}
-	if lk.Pid <= 0 {
-		return 0, fmt.Errorf("%q is held from another PID namespace", f.Name())
-	}
-	return int(lk.Pid), nil
 }

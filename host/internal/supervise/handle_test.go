@@ -64,7 +64,7 @@ func TestStrangerWithThePIDIsUntouched(t *testing.T) {
 	otherStart.Start--
 	otherBoot.Boot = "another"
 	for _, p := range []Proc{otherStart, otherBoot} {
-		if err := (State{Shim: p, Child: &p, Phase: Running}).save(b.dir); err != nil {
+		if err := (&State{Shim: p, Child: &p, Phase: Running}).save(b.dir); err != nil {
 			t.Fatal(err)
 		}
 		shim := b.up()

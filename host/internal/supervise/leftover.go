@@ -11,11 +11,11 @@ import (
 
 // EndLeftover ends what the shim of the folder dir left behind when it was
 // killed: its child, everything in the child's session, and what descends from
-// it. It does nothing when there is nothing, or when the PID is a stranger's.
-// No shim may live over dir.
+// it. It does nothing when there is nothing, when nobody can say what there is, or
+// when the PID is a stranger's. No shim may live over dir.
 func EndLeftover(dir string) error {
 	s, err := ReadState(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) {
 		return nil
 	}
 	if err != nil {

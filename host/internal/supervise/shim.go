@@ -23,6 +23,7 @@ const (
 type shim struct {
 	root, dir string
 	out       *output
+	lock      *lock
 
 	def    Definition
 	digest string
@@ -38,19 +39,19 @@ type shim struct {
 	group  int          // the process group of the child that was asked to end
 	asked  map[int]bool // who was asked to end
 	unsaid bool         // the state could not be written, and that was said
+	lost   error        // why the lock is not ours any more
 }
 
-// load reads the definition and what an earlier shim left, and ends its child
-// if that still lives.
-func (s *shim) load() error {
-	b, err := readBounded(filepath.Join(s.dir, DefinitionFile))
-	if err != nil {
-		return fmt.Errorf("cannot read the definition: %w", err)
-	}
-	s.digest = Digest(b)
-	if s.def, err = parse(b); err != nil {
+// load takes the definition and what an earlier shim left, ends its child if
+// that still lives, and makes the state file, so that it has its room on the
+// disk before anything runs.
+func (s *shim) load(definition []byte) error {
+	s.digest = Digest(definition)
+	var err error
+	if s.def, err = parse(definition); err != nil {
 		s.broken = fmt.Errorf("cannot read the definition: %w", err)
 	}
+	s.def.timing()
 	self, err := procOf(os.Getpid())
 	if err != nil {
 		return fmt.Errorf("cannot read about the shim itself: %w", err)
@@ -62,12 +63,17 @@ func (s *shim) load() error {
 	if err := endLeftover(before); err != nil {
 		return err
 	}
-	s.state = State{Shim: self, Definition: s.digest, Completed: before.Completed}
+	s.state = State{
+		Sequence: before.Sequence, Shim: self, Definition: s.digest, Completed: before.Completed,
+		Phase: Starting, Since: time.Now().UTC(),
+	}
 	cutOff := before.Phase != Stopped && before.Phase != Stopping && before.Phase != Killing
 	if cutOff && before.Definition == s.digest && before.Shim.Boot == self.Boot {
 		s.phase, s.quick = before.Phase, before.Failures
+		s.state.Phase, s.state.Since = before.Phase, before.Since
 		s.state.Failures, s.state.LastExit = before.Failures, before.LastExit
 	}
+	s.save()
 	return nil
 }
 
@@ -81,6 +87,7 @@ func (s *shim) start() {
 	case s.def.Once && s.state.Completed == s.digest:
 		s.enter(Exited, 0)
 	case s.phase == Halted || s.phase == Exited: // of a shim that was killed
+		s.out.say("%s; still %s", s.state.LastExit, s.phase)
 		s.enter(s.phase, 0)
 	default:
 		s.spawn()
@@ -93,14 +100,6 @@ func (s *shim) enter(p Phase, d time.Duration) {
 	s.state.Phase, s.state.Since = p, time.Now().UTC()
 	s.arm(d)
 	s.save()
-}
-
-func (s *shim) save() {
-	err := s.state.save(s.dir)
-	if err != nil && !s.unsaid {
-		s.out.say("cannot write the state: %v", err)
-	}
-	s.unsaid = err != nil
 }
 
 func (s *shim) arm(d time.Duration) {
@@ -246,10 +245,16 @@ func (s *shim) ended() {
 	}
 }
 
-// backoff is the pause before start n+1: it doubles, up to limit.
-func backoff(base, limit time.Duration, n int) time.Duration {
-	d := base
-	for ; n > 1 && d < limit; n-- {
+// backoff is the pause before start n+1: the first is short, for what fails
+// once; those after it double from ten times that, up to limit, so that what
+// takes a moment to pass (a port that is busy, a file that is being written)
+// is survived by any failure_limit worth the name.
+func backoff(first, limit time.Duration, n int) time.Duration {
+	if n <= 1 {
+		return min(first, limit)
+	}
+	d := 10 * first
+	for ; n > 2 && d < limit; n-- {
 		d *= 2
 	}
 	return min(d, limit)

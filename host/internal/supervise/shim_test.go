@@ -24,7 +24,7 @@ func TestProcessThatFailsIsCountedAndHalted(t *testing.T) {
 	}
 	b.down(shim)
 	for _, line := range []string{"exited with 1; 1 of 3 failures in a row, started again in 5ms",
-		"exited with 1; 2 of 3 failures in a row, started again in 10ms", "exited with 1; halted after 3 failures in a row"} {
+		"exited with 1; 2 of 3 failures in a row, started again in 50ms", "exited with 1; halted after 3 failures in a row"} {
 		if !strings.Contains(b.output(), line) {
 			t.Errorf("the output does not say %q:\n%s", line, b.output())
 		}
@@ -33,12 +33,25 @@ func TestProcessThatFailsIsCountedAndHalted(t *testing.T) {
 
 func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	for n, want := range map[int]time.Duration{
-		0: 100 * time.Millisecond, 1: 100 * time.Millisecond, 2: 200 * time.Millisecond, 3: 400 * time.Millisecond,
-		9: 25600 * time.Millisecond, 10: 30 * time.Second, 1000: 30 * time.Second,
+		0: 100 * time.Millisecond, 1: 100 * time.Millisecond, 2: time.Second, 3: 2 * time.Second, 4: 4 * time.Second,
+		5: 8 * time.Second, 6: 16 * time.Second, 7: 30 * time.Second, 1000: 30 * time.Second,
 	} {
 		if got := backoff(100*time.Millisecond, 30*time.Second, n); got != want {
 			t.Errorf("after %d ends in a row: %s, want %s", n, got, want)
 		}
+	}
+}
+
+// A port that is busy for two seconds, a configuration that is being written.
+func TestFiveFailuresTakeSevenSeconds(t *testing.T) {
+	var d Definition
+	d.timing()
+	var sum time.Duration
+	for n := 1; n < 5; n++ {
+		sum += backoff(d.Backoff, d.BackoffMax, n)
+	}
+	if sum < 7*time.Second {
+		t.Errorf("a process that always fails at once is halted after %s", sum)
 	}
 }
 

@@ -1,11 +1,6 @@
 package supervise
 
-import (
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"time"
-)
+import "time"
 
 // A Phase is a state of the machine in the package's comment.
 type Phase string
@@ -44,9 +39,11 @@ type Proc struct {
 
 // A State is what a shim says of its process.
 type State struct {
-	Shim  Proc  `json:"shim"`
-	Child *Proc `json:"child,omitempty"`
-	Phase Phase `json:"phase"`
+	// Sequence grows with each state that is written to the file.
+	Sequence uint64 `json:"sequence"`
+	Shim     Proc   `json:"shim"`
+	Child    *Proc  `json:"child,omitempty"`
+	Phase    Phase  `json:"phase"`
 	// Failures in a row.
 	Failures int `json:"failures"`
 	// LastExit says how it ended last ("exited with 1"), or why it could not
@@ -59,53 +56,4 @@ type State struct {
 	// Completed is the Digest of the definition that ran to completion, for a
 	// process that runs once.
 	Completed string `json:"completed,omitempty"`
-}
-
-// ReadState reads the state in the folder dir of a process. The error is
-// fs.ErrNotExist when no shim ever wrote one.
-func ReadState(dir string) (State, error) {
-	var s State
-	b, err := readBounded(filepath.Join(dir, StateFile))
-	if err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(b, &s)
-}
-
-// save replaces the state file whole.
-func (s State) save(dir string) (err error) {
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	// The name is fixed: there is only one writer, the holder of the lock.
-	temp := filepath.Join(dir, "."+StateFile+".tmp")
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp)
-		}
-	}()
-	_, err = f.Write(append(b, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(temp, filepath.Join(dir, StateFile))
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

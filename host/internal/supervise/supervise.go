@@ -4,15 +4,14 @@
 //
 // It uses the standard library and nothing of ours, because it runs from a
 // copy of the binary that only a proven version replaces; so it also writes
-// its own files (temporary file, fsync, rename, fsync of the directory) and
-// reads the clock itself.
+// its own files and reads the clock itself.
 //
 // # Files
 //
 // All are in /var/lib/nox-mesh/process/NAME, which is root's alone:
 //
 //	definition.json  what to run; written by the host, read once, at the start
-//	state.json       what became of it; written by the shim after every change
+//	state            what became of it; written by the shim after every change
 //	lock             a lock (fcntl(2)) held as long as the shim lives
 //	output.log       what the process printed, where there is no journal, and
 //	output.log.1     what was before that: each is at most 1 MiB
@@ -53,14 +52,25 @@
 // changes or somebody starts it; so does a shim that was killed and comes up
 // again (the count is in the state file), but not a machine that rebooted.
 //
+// A full or broken disk costs the state its freshness, never the process its
+// life. The state has its room before the child is started (State, save), and
+// is never what says that something lives: that is the lock, which the kernel
+// holds, and which also says of what definition (lock). Every Guard the shim
+// sees to it that both are still there: it writes again what could not be
+// written or was damaged, and takes its lock anew when the file was deleted.
+// Only when its whole folder is gone, so that nobody could know of it, does it
+// end its child and itself.
+//
 // # What it does not
 //
 // If the shim is killed by SIGKILL and no systemd watches over its cgroup,
-// what its child had forked off with setsid before is not found again. A full
-// disk costs the state file its freshness, never the process its life.
+// what its child had forked off with setsid before is not found again; nor is
+// the child itself when the state was damaged, too. A file system that never
+// overwrites in place (btrfs, ZFS) needs room for a new state when it is full.
 package supervise
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -70,12 +80,13 @@ import (
 	"regexp"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // The files of a process, in its folder.
 const (
 	DefinitionFile = "definition.json"
-	StateFile      = "state.json"
+	StateFile      = "state"
 	LockFile       = "lock"
 	OutputFile     = "output.log"
 )
@@ -94,25 +105,40 @@ var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 // it, so it can be a folder, an argument and a part of a unit's name.
 func ValidName(name string) bool { return validName.MatchString(name) }
 
+// arguments are those of a shim.
+type arguments struct {
+	root, name string
+	detach     bool
+}
+
+func parseArguments(args []string) (a arguments, err error) {
+	set := flag.NewFlagSet("shim", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.StringVar(&a.root, "root", "", "")
+	set.BoolVar(&a.detach, "detach", false, "")
+	if err = set.Parse(args); err != nil {
+		return a, err
+	}
+	if a.name = set.Arg(0); set.NArg() != 1 || !ValidName(a.name) {
+		return a, errors.New("it needs the name of one process")
+	}
+	return a, nil
+}
+
 // Main is `mesh-host shim [--root DIR] [--detach] NAME`; it returns the exit
 // code. With --detach it starts itself again in a session of its own, with
 // nothing inherited, and returns.
 func Main(args []string) int {
-	set := flag.NewFlagSet("shim", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	root := set.String("root", "", "")
-	detached := set.Bool("detach", false, "")
-	err := set.Parse(args)
-	if err != nil || set.NArg() != 1 || !ValidName(set.Arg(0)) {
+	a, err := parseArguments(args)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "usage: mesh-host shim [--root DIR] [--detach] NAME")
 		return 2
 	}
-	name := set.Arg(0)
 	if err = keepDescriptors(); err == nil {
-		if *detached {
-			err = detach(*root, name)
+		if a.detach {
+			err = detach(a.root, a.name)
 		} else {
-			err = run(*root, name)
+			err = run(a.root, a.name)
 		}
 	}
 	if err != nil {
@@ -138,24 +164,47 @@ func keepDescriptors() error {
 }
 
 // detach starts the shim so that whoever called can end, and is not the one
-// who must wait for it.
+// who must wait for it. It returns when that shim has its lock, or has ended:
+// none is on its way, to come up after somebody stopped what he saw.
 func detach(root, name string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
+	up, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer up.Close()
 	argv := []string{os.Args[0], "shim", "--root", root, name}
 	_, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   []string{path},
-		Files: []uintptr{null.Fd(), null.Fd(), null.Fd()},
+		Files: []uintptr{w.Fd(), null.Fd(), null.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
+	w.Close()
 	if err != nil {
 		return fmt.Errorf("cannot start the shim of %q: %w", name, err)
 	}
+	if err := up.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := up.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("cannot wait for the shim of %q: %w", name, err)
+	}
 	return nil
+}
+
+// letGo gives up our standard input, by which detach waits.
+func letGo() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	return syscall.Dup3(int(null.Fd()), 0, 0)
 }
 
 func run(root, name string) error {
@@ -169,11 +218,19 @@ func run(root, name string) error {
 	syscall.Umask(0o022)
 
 	dir := Folder(root, name)
-	lock, err := acquire(dir, name)
+	definition, err := readBounded(filepath.Join(dir, DefinitionFile))
+	if err != nil {
+		return fmt.Errorf("cannot read the definition: %w", err)
+	}
+	// Before anything is made: one that comes too late leaves nothing behind.
+	lock, err := alone(dir, name, definition)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { lock.file.Close() }()
+	if err := letGo(); err != nil {
+		return err
+	}
 	const prSetChildSubreaper = 36 // prctl(2)
 	if _, _, e := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); e != 0 {
 		return fmt.Errorf("cannot become a subreaper: %w", e)
@@ -183,10 +240,12 @@ func run(root, name string) error {
 		return err
 	}
 	defer out.close()
-	s := &shim{root: root, dir: dir, out: out}
-	if err := s.load(); err != nil {
+	s := &shim{root: root, dir: dir, out: out, lock: lock}
+	if err := s.load(definition); err != nil {
 		return err
 	}
+	guard := time.NewTicker(s.def.Guard)
+	defer guard.Stop()
 	s.start()
 	for s.phase != Stopped {
 		select {
@@ -196,7 +255,36 @@ func run(root, name string) error {
 			s.reap()
 		case <-s.timer:
 			s.elapsed()
+		case <-guard.C:
+			s.guard()
 		}
 	}
-	return nil
+	return s.lost
+}
+
+// alone takes the lock, unless another shim lives over dir.
+func alone(dir, name string, definition []byte) (*lock, error) {
+	l, err := acquire(dir, mark(Digest(definition)))
+	if err == nil {
+		// One whose lock was deleted keeps nobody away by that.
+		var fi os.FileInfo
+		var other *Handle
+		if fi, err = l.file.Stat(); err == nil {
+			other, err = stray(dir, fi)
+		}
+		if other != nil {
+			other.Close()
+			err = ErrHeld
+		}
+		if err != nil {
+			l.file.Close()
+		}
+	}
+	if errors.Is(err, ErrHeld) {
+		return nil, fmt.Errorf("process %q has a shim already", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock %q: %w", name, err)
+	}
+	return l, nil
 }

@@ -7,16 +7,19 @@
 // leaves every process alone and finds it again: by the lock its shim holds,
 // never by a PID.
 //
-// What is as declared: the definition on disk has the wanted bytes, a shim
-// lives that says it runs a definition of that digest, and its process is up
-// (a process that runs once: has run to completion). A host killed between
-// writing the definition and the restart is therefore seen by the next Check.
+// What is as declared: the definition on disk has the wanted bytes, and a shim
+// lives that runs a definition of that digest (a process that runs once: it has
+// run to completion). A host killed between writing the definition and the
+// restart is therefore seen by the next Check. Both are known of the living
+// shim and from no file (supervise.Shim), so a full or broken disk, or a file
+// that somebody emptied, never costs a process its life: Apply mends the files
+// it can mend, and stops nothing that runs what is wanted.
 //
 // A process that is as declared and keeps failing is not drift. Check says
 // Same, and Failing with the shim's own words; Apply is not called for it, so
 // the timer of the host never starts a back-off anew, and one that was halted
 // stays down until its definition changes, or something it names in
-// restart_on. Apply waits until the process has lived for a moment
+// restart_on, or a person asks: both come as Want.Restart. Apply waits until the process has lived for a moment
 // (supervise.Definition, Settle) or has failed for the first time, so that the
 // Check after it tells the truth. For one that runs once it waits for the end,
 // as long as its context allows: what is declared after it can count on it.
@@ -30,6 +33,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -138,6 +142,9 @@ func (k *Kind) apply(ctx context.Context, want resource.Want, foreign bool) erro
 		}
 	}
 	dir := k.dir(name)
+	if err := supervise.Sweep(dir); err != nil {
+		return err
+	}
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -153,44 +160,57 @@ func (k *Kind) apply(ctx context.Context, want resource.Want, foreign bool) erro
 	if err := k.sup.Ensure(ctx, name); err != nil {
 		return err
 	}
-	if v.runs() && !want.Restart || v.completed() && !want.Restart {
-		return k.await(ctx, def, dir)
+	if !want.Restart && (v.runs() || v.completed()) {
+		if err := k.await(ctx, def, dir, true); !errors.Is(err, errEnded) {
+			return err
+		}
 	}
 	if err := k.stop(ctx, name); err != nil {
 		return err
 	}
-	if want.Restart && def.Once {
-		// It is to run again, so what it completed is forgotten. No shim lives
-		// that could write it.
-		if err := durable.Remove(filepath.Join(dir, supervise.StateFile)); err != nil {
+	if want.Restart {
+		// That it was halted or ran to completion is forgotten, also when the
+		// shim was killed before it could say that it was told to stop.
+		if err := supervise.Reset(dir); err != nil {
 			return err
 		}
 	}
 	if err := k.sup.Start(ctx, name); err != nil {
 		return err
 	}
-	return k.await(ctx, def, dir)
+	return k.await(ctx, def, dir, false)
 }
 
-// await waits until the shim has something to say about its process.
-func (k *Kind) await(ctx context.Context, def definition, dir string) error {
+// errEnded is the error when the shim that was up ended by itself.
+var errEnded = errors.New("its shim ended")
+
+// await waits until the shim has something to say about its process. A shim
+// that lives and cannot say it, on a full disk, is no error: Check tells. up
+// says that there is one, and no other on its way.
+func (k *Kind) await(ctx context.Context, def definition, dir string, up bool) error {
+	limited := ctx
 	if !def.Once {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, answerTime)
+		limited, cancel = context.WithTimeout(ctx, answerTime)
 		defer cancel()
 	}
 	var v view
-	err := watch(ctx, dir, func() (done bool, err error) {
+	err := watch(limited, dir, func() (done bool, err error) {
 		v, err = k.look(filepath.Base(dir), def)
+		if err == nil && up && !v.shim && !v.completed() {
+			err = errEnded
+		}
 		return v.settled(), err
 	})
-	if err != nil && v.shim && def.Once {
+	switch {
+	case err == nil:
+		return nil
+	case v.shim && def.Once:
 		return fmt.Errorf("it runs once and has not ended yet: %w", err)
+	case v.runs() && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("its shim does not say how it does: %w", err)
-	}
-	return nil
+	return fmt.Errorf("its shim does not say how it does: %w", err)
 }
 
 // stop ends the process, whoever keeps its shim up, and all it left.
@@ -218,28 +238,32 @@ func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.
 }
 
 func (k *Kind) remove(ctx context.Context, name string, before json.RawMessage) error {
-	dir := k.dir(name)
 	place, err := k.sup.Look(name)
 	if err != nil {
 		return err
 	}
-	if place.Foreign == nil {
-		if err := k.stop(ctx, name); err != nil {
-			return err
+	ours := place.Foreign == nil
+	for {
+		if ours {
+			err = k.stop(ctx, name)
+		} else {
+			// The unit that is there was given back before, or came since; a
+			// shim over our folder is ours whatever keeps it up.
+			err = endShim(ctx, k.dir(name))
 		}
-		if err := k.sup.Forget(ctx, name); err != nil {
-			return err
+		if err == nil {
+			err = supervise.Discard(k.dir(name))
 		}
-	} else if err := endShim(ctx, dir); err != nil {
-		// The unit that is there was given back before, or came since; a shim
-		// over our folder is ours whatever keeps it up.
+		// One that was on its way as the others were stopped.
+		if !errors.Is(err, supervise.ErrHeld) || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(dir); err == nil {
-		if err := os.RemoveAll(dir); err != nil {
-			return err
-		}
-		if err := durable.SyncDir(k.layout.Processes()); err != nil {
+	if ours {
+		if err := k.sup.Forget(ctx, name); err != nil {
 			return err
 		}
 	}

@@ -47,6 +47,7 @@ func newKind(l layout.Layout, s Supervisor) *Kind {
 	k := New(Config{Layout: l, Supervisor: s})
 	k.adjust = func(d *supervise.Definition) {
 		d.Backoff, d.BackoffMax, d.Settle = 5*time.Millisecond, time.Hour, 10*time.Millisecond
+		d.Guard = 20 * time.Millisecond
 	}
 	return k
 }
@@ -318,13 +319,7 @@ func TestRemoveNeverSignalsAStranger(t *testing.T) {
 	signalShim(t, b.l, syscall.SIGTERM)
 	// The stranger is this test: signalled, it would end.
 	s.Phase, s.Shim.PID, s.Child = supervise.Running, os.Getpid(), &supervise.Proc{PID: os.Getpid(), Start: 1, Boot: s.Shim.Boot}
-	content, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(b.kind.dir("web"), supervise.StateFile), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeState(t, b.kind.dir("web"), s)
 	if st := b.check(); st.Same {
 		t.Errorf("a stranger passes for the shim: %+v", st)
 	}

@@ -17,52 +17,57 @@ type view struct {
 	exists  bool // it has a folder
 	written bool // its definition is on disk, as wanted
 	shim    bool // a shim lives
+	wanted  bool // and runs what is wanted
 	state   supervise.State
-	spoken  bool // and state is what that shim says
+	silent  error // why state is not what that shim says of its process
 }
 
-// look reads the folder of a process. It changes nothing.
+// look reads the folder of a process. It changes nothing. What lives and what
+// it runs is known of the shim itself; the files only say how it does, and
+// their absence or damage is no reason to touch it.
 func (k *Kind) look(name string, def definition) (view, error) {
 	v, dir := view{def: def}, k.dir(name)
-	if _, err := os.Lstat(dir); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return v, nil
-		}
+	_, err := os.Lstat(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return v, err
 	}
-	v.exists = true
-	var err error
-	if v.written, err = written(filepath.Join(dir, supervise.DefinitionFile), def.bytes); err != nil {
-		return v, err
+	if v.exists = err == nil; v.exists {
+		if v.written, err = written(filepath.Join(dir, supervise.DefinitionFile), def.bytes); err != nil {
+			return v, err
+		}
+		v.state, v.silent = supervise.ReadState(dir)
+	}
+	if v.completed() {
+		return v, nil
 	}
 	shim, err := supervise.Shim(dir)
-	if err != nil {
+	if shim == nil || err != nil {
 		return v, err
 	}
-	if shim != nil {
-		defer shim.Close()
-		v.shim = true
-	}
-	// A state that cannot be read says nothing; the shim writes a new one.
-	v.state, err = supervise.ReadState(dir)
-	v.spoken = err == nil && v.shim && v.state.Shim.PID == shim.PID
-	if err != nil {
-		v.state = supervise.State{}
+	defer shim.Close()
+	v.shim, v.wanted = true, shim.Runs(def.digest)
+	if v.exists && v.silent == nil && !shim.Wrote(v.state) {
+		v.silent = errors.New("it has written nothing yet")
 	}
 	return v, nil
 }
 
 // completed: it runs once, and that has been done.
-func (v view) completed() bool { return v.def.Once && v.state.Completed == v.def.digest }
+func (v view) completed() bool {
+	return v.def.Once && v.silent == nil && v.state.Completed == v.def.digest
+}
+
+// spoken: state is what the living shim says.
+func (v view) spoken() bool { return v.shim && v.silent == nil }
 
 // runs: the shim runs what is wanted, and is not on its way out.
 func (v view) runs() bool {
-	if !v.spoken || v.state.Definition != v.def.digest {
+	if !v.shim || !v.wanted {
 		return false
 	}
 	switch v.state.Phase {
 	case supervise.Stopping, supervise.Killing, supervise.Stopped:
-		return false
+		return !v.spoken()
 	}
 	return true
 }
@@ -72,7 +77,7 @@ func (v view) settled() bool {
 	if v.completed() {
 		return true
 	}
-	if !v.runs() {
+	if !v.runs() || !v.spoken() {
 		return false
 	}
 	switch v.state.Phase {
@@ -96,12 +101,12 @@ func (v view) differences() []string {
 	case v.completed():
 	case !v.shim:
 		d = append(d, "not running")
-	case !v.spoken:
-		d = append(d, "its shim has not said anything yet")
-	case v.state.Definition != v.def.digest:
+	case !v.wanted:
 		d = append(d, "runs by an older definition")
 	case !v.runs():
 		d = append(d, "being stopped")
+	case v.def.Once && !v.spoken():
+		d = append(d, fmt.Sprintf("not known to be completed: its state cannot be read: %v", v.silent))
 	case v.def.Once && !v.settled():
 		d = append(d, fmt.Sprintf("not completed: %s since %s", v.state.Phase, v.state.Since.Format("15:04:05")))
 	}
@@ -111,7 +116,7 @@ func (v view) differences() []string {
 // failing is what is wrong with a process that is as wanted, or "".
 func (v view) failing() string {
 	s := v.state
-	if v.completed() {
+	if v.completed() || !v.spoken() {
 		return ""
 	}
 	switch s.Phase {
@@ -142,6 +147,8 @@ func (v view) note() string {
 	switch {
 	case v.completed():
 		return ""
+	case !v.spoken():
+		return fmt.Sprintf("its shim lives, but how it does cannot be read: %v", v.silent)
 	case s.Phase == supervise.Running && s.Failures > 0:
 		return fmt.Sprintf("up since %s after %s; the last: %s", s.Since.Format("15:04:05"), inARow(s.Failures), s.LastExit)
 	case s.Phase == supervise.Exited, s.Phase == supervise.Backoff:

@@ -2,40 +2,58 @@ package process
 
 import (
 	"context"
-	"os"
-	"time"
+	"errors"
 
 	"golang.org/x/sys/unix"
 )
 
-// watch calls done until it says so: now, and after each change of a file in
-// dir. It returns the error of done or of the context.
+// askAgain is how often done is asked when nothing tells of a change, in
+// milliseconds; also how long the end of a context may go unnoticed.
+const askAgain = 100
+
+// watch calls done until it says so: now, after each change of a file in dir,
+// and now and then. It returns the error of done or of the context.
 func watch(ctx context.Context, dir string, done func() (bool, error)) error {
-	if ok, err := done(); ok || err != nil {
-		return err
+	fd := notices(dir)
+	if fd >= 0 {
+		defer unix.Close(fd)
 	}
+	return follow(ctx, fd, done)
+}
+
+// notices is an inotify(7) descriptor for dir, or -1: the instances are few for
+// each user, and what somebody else used up costs us promptness alone.
+func notices(dir string) int {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		return err
+		return -1
 	}
-	events := os.NewFile(uintptr(fd), "inotify")
-	defer events.Close()
-	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_TO); err != nil {
-		return err
+	// The state is written in place, and closed after each time.
+	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_MOVED_TO|unix.IN_CLOSE_WRITE); err != nil {
+		unix.Close(fd)
+		return -1
 	}
-	stop := context.AfterFunc(ctx, func() { _ = events.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
+	return fd
+}
+
+func follow(ctx context.Context, fd int, done func() (bool, error)) error {
 	buf := make([]byte, 4096)
 	for {
-		// What happened before the watch was there must not be missed.
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
-		if _, err := events.Read(buf); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
+		if err := ctx.Err(); err != nil {
 			return err
+		}
+		// A negative descriptor is left out, and only the time counts (poll(2)).
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, askAgain)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if n > 0 {
+			if _, err := unix.Read(fd, buf); err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+				return err
+			}
 		}
 	}
 }

@@ -1,0 +1,149 @@
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func statePath(dir string) string { return filepath.Join(dir, StateFile) }
+
+func saved(t *testing.T, dir string, states ...State) {
+	t.Helper()
+	sequence := uint64(0)
+	for _, s := range states {
+		s.Sequence = sequence
+		if err := s.save(dir); err != nil {
+			t.Fatal(err)
+		}
+		sequence = s.Sequence
+	}
+}
+
+func TestStateIsWrittenInPlaceAndNeverGrows(t *testing.T) {
+	dir := t.TempDir()
+	saved(t, dir, State{Phase: Starting})
+	before, err := os.Stat(statePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ReadState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		s.Failures++
+		s.LastExit = strings.Repeat("\x00", 5000) // the longest when it is escaped
+		if err := s.save(dir); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadState(dir)
+		if err != nil || got.Failures != s.Failures || got.Sequence != s.Sequence {
+			t.Fatalf("read %+v, %v; want %+v", got, err, s)
+		}
+	}
+	after, err := os.Stat(statePath(dir))
+	if err != nil || !os.SameFile(before, after) || before.Size() != after.Size() {
+		t.Errorf("it was %d bytes and is %d (%v), the same file: %v", before.Size(), after.Size(), err, os.SameFile(before, after))
+	}
+	if b := after.Sys().(*syscall.Stat_t).Blocks; b*512 < after.Size() {
+		t.Errorf("only %d blocks of 512 bytes were allocated for %d bytes", b, after.Size())
+	}
+}
+
+func TestTornWriteLeavesTheStateBefore(t *testing.T) {
+	for name, spoil := range map[string]func(slot []byte){
+		"zeros":  func(b []byte) { clear(b) },
+		"halved": func(b []byte) { clear(b[slotSize/2:]) },
+		"mixed":  func(b []byte) { b[100] ^= 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			saved(t, dir, State{Phase: Starting}, State{Phase: Running}, State{Phase: Halted})
+			whole, err := os.ReadFile(statePath(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for slot := range 2 {
+				b := bytes.Clone(whole)
+				spoil(b[slot*slotSize : (slot+1)*slotSize])
+				if err := os.WriteFile(statePath(dir), b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				// Three saves: the third is in slot 5%2.
+				want := Halted
+				if slot == 5%2 {
+					want = Running
+				}
+				s, err := ReadState(dir)
+				if err != nil || s.Phase != want {
+					t.Errorf("without slot %d: %+v, %v; want %s", slot, s, err, want)
+				}
+				s.Phase = Stopped
+				if err := s.save(dir); err != nil {
+					t.Fatal(err)
+				}
+				if s, err := ReadState(dir); err != nil || s.Phase != Stopped {
+					t.Errorf("written over it: %+v, %v", s, err)
+				}
+			}
+		})
+	}
+}
+
+func TestStateThatIsNoneIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadState(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("none: %v", err)
+	}
+	for _, content := range []string{"", "{}", "{{", strings.Repeat(" ", 2*slotSize), strings.Repeat("x", 10*slotSize)} {
+		if err := os.WriteFile(statePath(dir), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := ReadState(dir); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%.10q: %+v, %v", content, s, err)
+		}
+		if err := Reset(dir); err != nil {
+			t.Errorf("%.10q: Reset says %v", content, err)
+		}
+		if err := EndLeftover(dir); err != nil {
+			t.Errorf("%.10q: EndLeftover says %v", content, err)
+		}
+	}
+}
+
+func FuzzReadSlot(f *testing.F) {
+	s := State{Sequence: 2, Phase: Running, Child: &Proc{PID: 7, Start: 9, Boot: "b"}, Since: time.Unix(1e9, 0).UTC()}
+	b, err := s.slot()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(b[:100])
+	f.Add(bytes.Repeat([]byte("{"), slotSize))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for slot := range 2 {
+			got, ok := readSlot(b, slot)
+			if !ok {
+				continue
+			}
+			again, err := got.slot()
+			if err != nil {
+				continue // larger than we write
+			}
+			if len(got.LastExit) > maxExit {
+				continue
+			}
+			if back, ok := readSlot(append(make([]byte, slot*slotSize), again...), slot); !ok || !reflect.DeepEqual(back, got) {
+				t.Errorf("%+v is read again as %+v, %v", got, back, ok)
+			}
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// stray returns a handle on a shim that lives over dir although nobody finds
+// its lock there: somebody deleted or moved the file, or the whole folder. It
+// is found through /proc, by how it was started, and is one only if it holds a
+// lock through one of its descriptors: a command line can say anything. known
+// is the file that is in the lock's place, or nil: it was asked already, and
+// to open and close it would cost the caller his own lock on it.
+func stray(dir string, known os.FileInfo) (*Handle, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == os.Getpid() || !shimOver(pid, dir) {
+			continue
+		}
+		// Whatever cannot be read has ended meanwhile.
+		fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		for _, fd := range fds {
+			path := fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name())
+			target, _ := os.Readlink(path)
+			if strings.TrimSuffix(filepath.Base(target), " (deleted)") != LockFile {
+				continue
+			}
+			fi, err := os.Stat(path)
+			if err != nil || !fi.Mode().IsRegular() || known != nil && os.SameFile(fi, known) {
+				continue
+			}
+			h, err := holds(path)
+			if h != nil && h.PID == pid {
+				return h, nil
+			}
+			if h != nil {
+				h.Close()
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// shimOver reports whether the process is one of ours that was started as the
+// shim over dir.
+func shimOver(pid int, dir string) bool {
+	fi, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return false
+	}
+	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 16<<10))
+	if err != nil {
+		return false
+	}
+	argv := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+	if len(argv) < 3 || argv[1] != "shim" {
+		return false
+	}
+	a, err := parseArguments(argv[2:])
+	return err == nil && !a.detach && Folder(a.root, a.name) == dir
+}
