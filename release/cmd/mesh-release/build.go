@@ -13,11 +13,14 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/spf13/cobra"
 
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/arch/product"
+	"github.com/nox-mesh/nox-mesh/release/internal/attest"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
+	"github.com/nox-mesh/nox-mesh/release/internal/check"
 	"github.com/nox-mesh/nox-mesh/release/internal/floor"
 	"github.com/nox-mesh/nox-mesh/release/internal/recipe"
 	"github.com/nox-mesh/nox-mesh/release/recipes"
@@ -38,7 +41,10 @@ type release struct {
 	counter  uint64
 	// texts are what each program says of itself.
 	texts map[string]product.Texts
-	files []artefact
+	// commit is that of the source, or "".
+	commit   string
+	programs []attest.Subject
+	files    []check.File
 }
 
 func (p *program) buildCommand() *cobra.Command {
@@ -49,8 +55,8 @@ func (p *program) buildCommand() *cobra.Command {
 		Short: "Build a release: tarballs, packages and their repository, bundles, checksums, signatures",
 		Long: "Build a release from the source tree in the current directory: for each\n" +
 			"architecture the floor tarball, the packages for pacman in a signed repository\n" +
-			"(arch/ARCH), and the first node's bundle, then SHA256SUMS and release.json, which\n" +
-			"comes last: a directory without it is not a release. Each program is compiled\n" +
+			"(arch/ARCH), the first node's bundle and an SBOM of each program, then the\n" +
+			"provenance, SHA256SUMS and release.json, which comes last: a directory without it is not a release. Each program is compiled\n" +
 			"once; what is packed is the same bytes everywhere.",
 		Example: "  mesh-release build --version 1.0.0 --keys keys --out dist\n" +
 			"  mesh-release build --version 1.0.0 --keys keys --out dist --arch x86_64",
@@ -106,7 +112,7 @@ func (r *release) check(archs []string) error {
 	return nil
 }
 
-func (r *release) run(ctx context.Context, archs []string) (*releaseManifest, error) {
+func (r *release) run(ctx context.Context, archs []string) (*check.Manifest, error) {
 	var err error
 	if r.compiler, err = build.New(ctx, r.source); err != nil {
 		return nil, err
@@ -116,6 +122,7 @@ func (r *release) run(ctx context.Context, archs []string) (*releaseManifest, er
 			return nil, err
 		}
 	}
+	r.commit = attest.Commit(ctx, r.source)
 	if err := durable.MkdirAll(r.out, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot build: %w", err)
 	}
@@ -136,6 +143,9 @@ func (r *release) run(ctx context.Context, archs []string) (*releaseManifest, er
 			return nil, err
 		}
 	}
+	if err := r.provenance(); err != nil {
+		return nil, err
+	}
 	return r.finish()
 }
 
@@ -149,6 +159,11 @@ func (r *release) architecture(ctx context.Context, arch, work string) error {
 	controller, err := r.compiler.Build(ctx, "mesh-controller", arch, r.version, work)
 	if err != nil {
 		return err
+	}
+	for id, binary := range map[string]string{"mesh-host": host, "mesh-controller": controller} {
+		if err := r.sbom(id, arch, binary); err != nil {
+			return err
+		}
 	}
 	if err := r.floor(arch, host); err != nil {
 		return err
@@ -189,7 +204,10 @@ func (r *release) floor(arch, host string) error {
 	if _, err := r.signer.file(filepath.Join(r.out, spec.Name())); err != nil {
 		return err
 	}
-	return r.add(spec.Name())
+	if err := r.add(spec.Name()); err != nil {
+		return err
+	}
+	return r.add(spec.Name() + trust.SignatureSuffix)
 }
 
 // add takes a finished file into the release, as it is on the disk.
@@ -207,7 +225,7 @@ func (r *release) add(name string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read back %q: %w", name, err)
 	}
-	r.files = append(r.files, artefact{Name: name, Size: fi.Size(), SHA256: d.Encoded()})
-	slices.SortFunc(r.files, func(a, b artefact) int { return strings.Compare(a.Name, b.Name) })
+	r.files = append(r.files, check.File{Name: name, Size: fi.Size(), SHA256: d.Encoded()})
+	slices.SortFunc(r.files, func(a, b check.File) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }

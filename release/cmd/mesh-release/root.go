@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, std cli.Stdio) error {
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
 	root.SetArgs(args)
-	root.AddCommand(p.keysCommand(), p.buildCommand(), p.bundleCommand(), p.signCommand(), p.verifyCommand(), p.repoCommand())
+	root.AddCommand(p.keysCommand(), p.buildCommand(), p.bundleCommand(), p.signCommand(), p.verifyCommand(), p.rebuildCommand(), p.repoCommand())
 	wrongUsage(root)
 	return root.ExecuteContext(ctx)
 }

@@ -1,18 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/check"
 )
 
 // verified is what is known of a file after it verified.
@@ -27,12 +32,15 @@ type verified struct {
 func (p *program) verifyCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
-		Use:   "verify FILE…",
-		Short: "Verify bundles, and files with a signature beside them",
-		Long: "Verify bundles, and files with a signature beside them, against a directory of\n" +
-			"release roots and public keys. One that does not verify is exit 3.",
-		Example: "  mesh-release verify --trust keys dist/*.tar.gz dist/*.bundle.tar dist/release.json",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "verify DIR | FILE…",
+		Short: "Verify a whole release, or single files of one",
+		Long: "Verify a release, or bundles and files with a signature beside them, against a\n" +
+			"directory of release roots and public keys. Of a release everything is read:\n" +
+			"every file must be one that a release has, and none may be missing or more.\n" +
+			"The first that does not verify is exit 3.",
+		Example: "  mesh-release verify --trust keys dist\n" +
+			"  mesh-release verify --trust keys dist/*.tar.gz dist/*.bundle.tar dist/release.json",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if dir == "" {
 				return fault.Usagef("cannot verify: nobody is trusted").Hint("give --trust DIR")
@@ -40,6 +48,9 @@ func (p *program) verifyCommand() *cobra.Command {
 			policy, err := trust.LoadDir(dir)
 			if err != nil {
 				return err
+			}
+			if fi, err := os.Stat(args[0]); err == nil && fi.IsDir() && len(args) == 1 {
+				return p.verifyRelease(c.Context(), args[0], policy)
 			}
 			var all []verified
 			for _, file := range args {
@@ -60,6 +71,28 @@ func (p *program) verifyCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&dir, "trust", "", "directory of release roots and public keys")
 	return c
+}
+
+// verifyRelease reads all of the release in dir.
+func (p *program) verifyRelease(ctx context.Context, dir string, policy *trust.Policy) error {
+	report, err := check.Dir(ctx, dir, check.Options{Policy: policy, Now: clock.System.Now()})
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return cli.JSON(p.std.Out, report)
+	}
+	var rows [][]string
+	for _, l := range report.Lines {
+		rows = append(rows, []string{l.What, strconv.Itoa(l.Count), l.How})
+	}
+	if err := cli.Table(p.std.Out, []string{"CHECKED", "COUNT", "HOW"}, rows); err != nil {
+		return err
+	}
+	commit := cmp.Or(report.Commit, "a commit that is not known")
+	_, err = fmt.Fprintf(p.std.Out, "\n%s: release %s for %s, counter %d, of %s: good\n",
+		dir, report.Version, strings.Join(report.Architectures, ", "), report.Counter, commit)
+	return err
 }
 
 // verifyFile takes the signature beside the file when there is one; a file

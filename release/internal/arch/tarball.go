@@ -20,7 +20,7 @@ func pack(ctx context.Context, w io.Writer, p Package) (*plan, error) {
 
 func (p *plan) write(ctx context.Context, w io.Writer) error {
 	// One goroutine, one frame: with more the frame depends on their number.
-	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
 		zstd.WithWindowSize(8<<20), zstd.WithEncoderCRC(true))
 	if err != nil {
 		return err
