@@ -148,20 +148,21 @@ type Status struct {
 	Modules   []*state.Module `json:"modules"`
 }
 
-// The verbs. Each has the type of its question and of its answer.
+// The verbs. Each has the type of its question and of its answer, and says
+// whether it may be asked for twice.
 var (
-	TokenCreate   = verb[admission.TokenOptions, TokenMade]{"token-create"}
-	TokenList     = verb[None, []admission.TokenStatus]{"token-list"}
-	TokenRevoke   = verb[Ref, TokenRevoked]{"token-revoke"}
-	AddressAdd    = verb[Address, Addresses]{"address-add"}
-	AddressRemove = verb[Address, Addresses]{"address-remove"}
-	AddressList   = verb[None, Addresses]{"address-list"}
-	Nodes         = verb[None, []Node]{"nodes"}
-	Show          = verb[Ref, NodeDetail]{"show"}
-	Declare       = verb[Declaration, module.Change]{"declare"}
-	Undeclare     = verb[ModuleRef, module.Change]{"undeclare"}
-	Approve       = verb[Approval, Node]{"approve"}
-	Revoke        = verb[Leaving, NodeRevoked]{"revoke"}
-	Events        = verb[Limit, []*state.Event]{"events"}
-	GetStatus     = verb[None, Status]{"status"}
+	TokenCreate   = verb[admission.TokenOptions, TokenMade]{"token-create", false}
+	TokenList     = verb[None, []admission.TokenStatus]{"token-list", true}
+	TokenRevoke   = verb[Ref, TokenRevoked]{"token-revoke", true}
+	AddressAdd    = verb[Address, Addresses]{"address-add", true}
+	AddressRemove = verb[Address, Addresses]{"address-remove", false}
+	AddressList   = verb[None, Addresses]{"address-list", true}
+	Nodes         = verb[None, []Node]{"nodes", true}
+	Show          = verb[Ref, NodeDetail]{"show", true}
+	Declare       = verb[Declaration, module.Change]{"declare", true}
+	Undeclare     = verb[ModuleRef, module.Change]{"undeclare", false}
+	Approve       = verb[Approval, Node]{"approve", false}
+	Revoke        = verb[Leaving, NodeRevoked]{"revoke", true}
+	Events        = verb[Limit, []*state.Event]{"events", true}
+	GetStatus     = verb[None, Status]{"status", true}
 )

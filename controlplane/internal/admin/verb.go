@@ -15,8 +15,12 @@ import (
 // maxMessage bounds both directions: a declaration in base64, and room.
 const maxMessage = 64 << 20
 
-// A verb is one thing that can be asked for.
-type verb[Q, A any] struct{ name string }
+// A verb is one thing that can be asked for. One that is repeatable does the same
+// when it is asked for twice.
+type verb[Q, A any] struct {
+	name       string
+	repeatable bool
+}
 
 func (v verb[Q, A]) path() string { return "/v1/" + v.name }
 
@@ -48,25 +52,49 @@ func refuse(w http.ResponseWriter, err error) {
 	})
 }
 
-// Ask asks the control plane that is running.
+// Ask asks the control plane that is running. One that restarts is waited for, as
+// long as the client's patience lasts, and asked again when nothing can have
+// reached it or the verb may be repeated.
 func (v verb[Q, A]) Ask(ctx context.Context, c *Client, q Q) (A, error) {
-	var a A
 	b, err := json.Marshal(q)
 	if err != nil {
-		return a, err
+		return *new(A), err
 	}
+	wait := c.patience()
+	defer wait.stop()
+	for {
+		a, err := v.once(ctx, c, b)
+		if t := new(transport); !errors.As(err, &t) || !wait.again(ctx, t.error, v.repeatable) {
+			return a, err
+		}
+	}
+}
+
+// A transport fault is one in which the control plane said nothing; it reads as
+// it is told to a person.
+type transport struct {
+	error
+	told error
+}
+
+func (t *transport) Error() string { return t.told.Error() }
+func (t *transport) Unwrap() error { return t.told }
+
+// once asks once.
+func (v verb[Q, A]) once(ctx context.Context, c *Client, b []byte) (A, error) {
+	var a A
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://controller"+v.path(), bytes.NewReader(b))
 	if err != nil {
 		return a, err
 	}
 	res, err := c.http.Do(r)
 	if err != nil {
-		return a, c.explain(err)
+		return a, &transport{err, c.explain(err)}
 	}
 	defer res.Body.Close()
 	b, err = io.ReadAll(io.LimitReader(res.Body, maxMessage))
 	if err != nil {
-		return a, fmt.Errorf("cannot read the control plane's answer: %w", err)
+		return a, &transport{err, fmt.Errorf("cannot read the control plane's answer: %w", err)}
 	}
 	if res.StatusCode != http.StatusOK {
 		f := new(fault.Error)

@@ -25,10 +25,15 @@ type Office struct {
 // Found returns the mesh of a state, and makes it at the first start.
 func Found(s *state.Store, c clock.Clock) (*state.Mesh, *ca.Authority, error) {
 	var m *state.Mesh
-	err := s.Update(func(tx *state.Tx) (err error) {
-		if m, err = tx.Mesh(); err != nil || m != nil {
-			return err
-		}
+	err := s.View(func(tx *state.Tx) (err error) { m, err = tx.Mesh(); return err })
+	if err != nil {
+		return nil, nil, err
+	}
+	if m != nil {
+		a, err := ca.Load(m.ID, m.RootKey, m.Root)
+		return m, a, err
+	}
+	err = s.Update(func(tx *state.Tx) (err error) {
 		m = &state.Mesh{ID: newID(), Epoch: 1, Created: c.Now().UTC()}
 		if m.RootKey, m.Root, err = ca.Create(m.ID, c.Now()); err != nil {
 			return err

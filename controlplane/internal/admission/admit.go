@@ -13,8 +13,9 @@ import (
 )
 
 // admit gives a pending node its name, its certificate and its first
-// declaration, in which what it had stands unchanged.
-func (o *Office) admit(tx *state.Tx, n *state.Node, want, reason string) error {
+// declaration, in which what it had stands unchanged. b is that, as far as it was
+// read before.
+func (o *Office) admit(tx *state.Tx, n *state.Node, want, reason string, b *module.Brought) error {
 	now := o.Clock.Now().UTC()
 	var err error
 	if n.Name, err = freeName(tx, want, n.ID); err != nil {
@@ -38,15 +39,23 @@ func (o *Office) admit(tx *state.Tx, n *state.Node, want, reason string) error {
 	if err != nil {
 		return err
 	}
+	assign := func() (bool, error) { return module.Assign(tx, now, n) }
 	if doc := tx.LocalDeclaration(n.ID); doc != nil {
-		if _, err := module.TakeOver(tx, now, n, doc); err != nil {
+		if b == nil || !b.Is(doc) {
+			if b, err = module.Bring(doc); err != nil {
+				return err
+			}
+		}
+		taken, err := module.TakeOver(tx, now, n, b)
+		if err != nil {
 			return err
 		}
 		if err := tx.PutLocalDeclaration(n.ID, nil); err != nil {
 			return err
 		}
+		assign = func() (bool, error) { return module.AssignBrought(tx, now, n, taken, b) }
 	}
-	if _, err := module.Assign(tx, now, n); err != nil {
+	if _, err := assign(); err != nil {
 		if n.Conflict == "" {
 			return err
 		}
@@ -99,6 +108,10 @@ func (o *Office) Approve(ref, as string, tags []string) (n *state.Node, err erro
 	if err := checkTags(tags); err != nil {
 		return nil, err
 	}
+	b, err := o.brought(ref)
+	if err != nil {
+		return nil, err
+	}
 	err = o.Store.Update(func(tx *state.Tx) error {
 		if n, err = FindNode(tx, ref); err != nil {
 			return err
@@ -119,9 +132,25 @@ func (o *Office) Approve(ref, as string, tags []string) (n *state.Node, err erro
 				n.Tags = append(n.Tags, t)
 			}
 		}
-		return o.admit(tx, n, as, "a person approved")
+		return o.admit(tx, n, as, "a person approved", b)
 	})
 	return n, err
+}
+
+// brought reads what a pending node brought along, nil for nothing.
+func (o *Office) brought(ref string) (*module.Brought, error) {
+	var doc []byte
+	err := o.Store.View(func(tx *state.Tx) error {
+		n, err := FindNode(tx, ref)
+		if err == nil {
+			doc = tx.LocalDeclaration(n.ID)
+		}
+		return err
+	})
+	if err != nil || doc == nil {
+		return nil, err
+	}
+	return module.Bring(doc)
 }
 
 // Revoke takes a node's credentials away, in the caller's transaction, and says

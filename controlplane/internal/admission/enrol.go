@@ -7,9 +7,9 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/ca"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/name"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
-	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/link"
 )
 
@@ -24,13 +24,13 @@ const (
 // every refusal is an error with a code (link.CodeOf), and an error without one
 // is the state's.
 func (o *Office) Enrol(token string, req link.EnrolRequest) (link.EnrolAnswer, error) {
-	key, err := checkRequest(req)
+	key, b, err := checkRequest(req)
 	if err != nil {
 		return link.EnrolAnswer{}, err
 	}
 	var answer link.EnrolAnswer
 	err = o.Store.Batch(func(tx *state.Tx) error {
-		n, err := o.enrol(tx, token, req, key)
+		n, err := o.enrol(tx, token, req, key, b)
 		if err != nil {
 			return err
 		}
@@ -60,12 +60,12 @@ func protocols(r link.Range) string {
 	return fmt.Sprintf("%d to %d", r.Min, r.Max)
 }
 
-func checkRequest(req link.EnrolRequest) (ca.Key, error) {
-	refuse := func(format string, args ...any) (ca.Key, error) {
-		return ca.Key{}, link.Refused.Errorf("cannot enrol: "+format, args...)
+func checkRequest(req link.EnrolRequest) (key ca.Key, b *module.Brought, err error) {
+	refuse := func(format string, args ...any) (ca.Key, *module.Brought, error) {
+		return ca.Key{}, nil, link.Refused.Errorf("cannot enrol: "+format, args...)
 	}
 	if err := CheckProtocol(link.Range{Min: req.Protocol, Max: req.Protocol}); err != nil {
-		return ca.Key{}, err
+		return ca.Key{}, nil, err
 	}
 	if !IsID(req.EnrolmentID) {
 		return refuse("the enrolment id is not 32 hex digits")
@@ -77,15 +77,15 @@ func checkRequest(req link.EnrolRequest) (ca.Key, error) {
 		return refuse("the inventory is larger than %d bytes", MaxInventory)
 	}
 	if doc := localDeclaration(req); doc != nil {
-		if _, err := declaration.Parse(doc); err != nil {
+		if b, err = module.Bring(doc); err != nil {
 			return refuse("the local %w", err)
 		}
 	}
-	key, err := ca.RequestKey(req.CSR)
+	key, err = ca.RequestKey(req.CSR)
 	if err != nil {
 		return refuse("%w", err)
 	}
-	return key, nil
+	return key, b, nil
 }
 
 // localDeclaration returns the declaration the machine had, nil for none.
@@ -97,7 +97,7 @@ func localDeclaration(req link.EnrolRequest) []byte {
 }
 
 // enrol finds or makes the node of one enrolment.
-func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca.Key) (*state.Node, error) {
+func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca.Key, b *module.Brought) (*state.Node, error) {
 	t, err := known(tx, token)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 		return nil, err
 	}
 	if e != nil {
-		return o.again(tx, t, e, key)
+		return o.again(tx, t, e, key, b)
 	}
 	switch n, err := tx.NodeByKey(key.ID); {
 	case err != nil:
@@ -139,11 +139,11 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 		}
 	}
 	// Only now, with everything about the machine written down, is it decided.
-	return n, o.decide(tx, n, t)
+	return n, o.decide(tx, n, t, b)
 }
 
 // again answers an enrolment that is there already.
-func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.Key) (*state.Node, error) {
+func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.Key, b *module.Brought) (*state.Node, error) {
 	n, err := tx.Node(e.Node)
 	switch {
 	case err != nil:
@@ -189,16 +189,16 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 		return n, nil
 	}
 	n.Tags = t.Tags
-	return n, o.decide(tx, n, t)
+	return n, o.decide(tx, n, t, b)
 }
 
-func (o *Office) decide(tx *state.Tx, n *state.Node, t *state.Token) error {
+func (o *Office) decide(tx *state.Tx, n *state.Node, t *state.Token, b *module.Brought) error {
 	if !t.Pending {
 		want := t.Name
 		if want == "" || hasWildcard(want) {
 			want = name.Of(n.Profile.Hostname)
 		}
-		return o.admit(tx, n, want, fmt.Sprintf("token %q admits", t.ID))
+		return o.admit(tx, n, want, fmt.Sprintf("token %q admits", t.ID), b)
 	}
 	n.State = state.Pending
 	n.Decision = o.decision(n, fmt.Sprintf("token %q lets a person decide", t.ID))

@@ -21,6 +21,7 @@ type set struct {
 	modules  []placed
 	parsed   map[string]*declaration.Declaration
 	composed map[string]composed
+	brought  map[string]bool
 	// note, if there is one, is told of each node that changes, before it does.
 	note func(n *state.Node, to *composition) error
 }
@@ -42,13 +43,14 @@ func load(tx *state.Tx, now time.Time) (*set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &set{tx: tx, now: now, parsed: map[string]*declaration.Declaration{}, composed: map[string]composed{}}
+	s := &set{tx: tx, now: now, parsed: map[string]*declaration.Declaration{}, composed: map[string]composed{}, brought: map[string]bool{}}
 	for _, m := range ms {
 		p, err := parsePlacement(m.Placement)
 		if err != nil {
 			return nil, fault.Failedf("cannot read module %q: %w", m.Name, err)
 		}
 		s.modules = append(s.modules, placed{m, p})
+		s.brought[m.Name] = m.From != ""
 	}
 	return s, nil
 }
@@ -89,7 +91,7 @@ func (s *set) compose(modules []string) (composed, error) {
 		if err != nil {
 			return composed{}, err
 		}
-		parts = append(parts, part{name, d})
+		parts = append(parts, part{name, d, s.brought[name]})
 	}
 	c, err := compose(parts)
 	s.composed[key] = composed{c, err}
@@ -124,6 +126,7 @@ func (s *set) assign(n *state.Node) (bool, error) {
 	case c.impossible != nil:
 		return fail(c.impossible)
 	case n.Wanted.Generation > 0 && n.Wanted.Content == c.content:
+		n.Wanted.Sources = c.sources // a person may have taken up what a machine brought
 		return false, nil
 	}
 	generation := n.Wanted.Generation + 1

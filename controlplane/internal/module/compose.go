@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -16,6 +17,9 @@ import (
 type part struct {
 	module   string
 	document *declaration.Declaration
+	// brought says that a machine brought it along: it has the content, and
+	// naming a digest entitles it to nothing of the control plane's.
+	brought bool
 }
 
 // Conflicts is the error of parts that declare the same thing.
@@ -45,6 +49,7 @@ type composition struct {
 	// tail is the document after the name.
 	tail    []byte
 	content string
+	// sources are what the nodes may read, by digest.
 	sources []string
 	keys    map[string]*declaration.Resource
 }
@@ -91,8 +96,15 @@ func compose(parts []part) (*composition, error) {
 		return nil, errors.New("internal error: a declaration does not begin with generation and name")
 	}
 	c := &composition{tail: tail, content: digest.FromBytes(doc).String(), keys: byKey(out)}
-	for _, src := range out.Sources() {
-		c.sources = append(c.sources, src.String())
+	for _, p := range parts {
+		if p.brought {
+			continue
+		}
+		for _, src := range p.document.Sources() {
+			if !slices.Contains(c.sources, src.String()) {
+				c.sources = append(c.sources, src.String())
+			}
+		}
 	}
 	return c, nil
 }

@@ -26,7 +26,7 @@ const motd = `{"schema":1,"name":"x","resources":[{"id":"m","type":"file","path"
 
 // A stamped document is the one that Marshal would write of the whole.
 func TestTheStampIsTheNormalForm(t *testing.T) {
-	for _, parts := range [][]part{nil, {{"motd", parsed(t, motd)}}} {
+	for _, parts := range [][]part{nil, {{module: "motd", document: parsed(t, motd)}}} {
 		c, err := compose(parts)
 		if err != nil {
 			t.Fatal(err)

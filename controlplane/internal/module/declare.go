@@ -72,6 +72,9 @@ func declare(tx *state.Tx, now time.Time, w Wish, has func(digest.Digest) bool, 
 	}
 	m := &state.Module{Name: w.Name, Version: 1, Digest: digest.FromBytes(w.Document).String(), Placement: w.Placement, Changed: now}
 	var before placement
+	if old != nil && old.From != "" && w.Placement == nil {
+		return Change{}, brought(tx, old)
+	}
 	if old != nil {
 		if before, err = parsePlacement(old.Placement); err != nil {
 			return Change{}, err
@@ -98,7 +101,7 @@ func declare(tx *state.Tx, now time.Time, w Wish, has func(digest.Digest) bool, 
 			c.Present++
 		}
 	}
-	if old != nil && old.Digest == m.Digest && slices.Equal(old.Placement, m.Placement) {
+	if old != nil && old.Digest == m.Digest && slices.Equal(old.Placement, m.Placement) && old.From == "" {
 		return c, nil
 	}
 	if err := check(tx, w.Name, d, has); err != nil {
@@ -135,6 +138,21 @@ func declare(tx *state.Tx, now time.Time, w Wish, has func(digest.Digest) bool, 
 		Sentence: fmt.Sprintf("module %q version %d is declared %s; %s", w.Name, m.Version, where, newDeclarations(c.Nodes))})
 }
 
+// brought refuses to put a person's words into the place that a machine chose
+// by the name of its own declaration: what is declared next may be a secret.
+func brought(tx *state.Tx, m *state.Module) error {
+	n, err := tx.Node(m.From)
+	if err != nil {
+		return err
+	}
+	whose := m.From
+	if n != nil {
+		whose = n.Name
+	}
+	return fault.Refusedf("cannot declare module %q without --on: the machine of node %q brought a module of that name along, and it is there now", m.Name, whose).
+		Hint("say where it shall be: --on node=%s to change what that node has, another --on to take it from there, or declare under another name", whose)
+}
+
 func newDeclarations(nodes []string) string {
 	return cli.Count(len(nodes), "node gets", "nodes get") + " a new declaration"
 }
@@ -151,7 +169,7 @@ func check(tx *state.Tx, module string, d *declaration.Declaration, has func(dig
 		return fault.Refusedf("cannot declare module %q: content %s is not in the content store", module, strings.Join(missing, ", ")).
 			Hint("declare the text itself as \"content\"")
 	}
-	if _, err := compose([]part{{module, d}}); err != nil {
+	if _, err := compose([]part{{module: module, document: d}}); err != nil {
 		return fmt.Errorf("cannot declare module %q: %w", module, err)
 	}
 	return nil
@@ -209,7 +227,7 @@ func members(tx *state.Tx) ([]*state.Node, error) {
 func (s *set) reassign(nodes []*state.Node, failed func(*state.Node, error) error) ([]string, error) {
 	ids := []string{}
 	for _, n := range nodes {
-		was := n.Conflict
+		was, entitled := n.Conflict, n.Wanted.Sources
 		changed, err := s.assign(n)
 		if err != nil && n.Conflict != "" {
 			err = failed(n, err)
@@ -220,7 +238,7 @@ func (s *set) reassign(nodes []*state.Node, failed func(*state.Node, error) erro
 		if changed {
 			ids = append(ids, n.ID)
 		}
-		if changed || n.Conflict != was {
+		if changed || n.Conflict != was || !slices.Equal(n.Wanted.Sources, entitled) {
 			if err := s.tx.PutNode(n); err != nil {
 				return nil, err
 			}

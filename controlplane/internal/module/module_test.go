@@ -277,41 +277,111 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
+// take has the machine of a node bring a declaration along.
+func (m *mesh) take(name, doc string) (got string) {
+	m.t.Helper()
+	err := m.Update(func(tx *state.Tx) error {
+		n, err := tx.NodeByName(name)
+		if err != nil {
+			return err
+		}
+		b, err := module.Bring([]byte(doc))
+		if err != nil {
+			return err
+		}
+		if got, err = module.TakeOver(tx, now, n, b); err != nil {
+			return err
+		}
+		_, err = module.AssignBrought(tx, now, n, got, b)
+		return errors.Join(err, tx.PutNode(n))
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return got
+}
+
 func TestTakeOverIsAModuleOfThatNodeAlone(t *testing.T) {
 	m := newMesh(t, node("a"), node("b"))
-	take := func(name string, doc string) (got string) {
-		t.Helper()
-		err := m.Update(func(tx *state.Tx) error {
-			n, err := tx.NodeByName(name)
-			if err != nil {
-				return err
-			}
-			if got, err = module.TakeOver(tx, now, n, []byte(doc)); err != nil {
-				return err
-			}
-			_, err = module.Assign(tx, now, n)
-			return errors.Join(err, tx.PutNode(n))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
 	doc := file("/etc/x")
-	if got := take("a", doc); got != "x" {
+	if got := m.take("a", doc); got != "x" {
 		t.Errorf("first: %q", got)
 	}
-	if got := take("a", doc); got != "x" {
+	if got := m.take("a", doc); got != "x" {
 		t.Errorf("the same again: %q", got)
 	}
 	// The same bytes on another machine do not make it a recipient of x.
-	if got := take("b", doc); got != "x-2" {
+	if got := m.take("b", doc); got != "x-2" {
 		t.Errorf("another node: %q", got)
 	}
-	if got := take("b", file("/etc/y")); got != "x-3" {
+	if got := m.take("b", file("/etc/y")); got != "x-3" {
 		t.Errorf("other content: %q", got)
 	}
 	if _, d := m.wanted("b"); len(d.Resources) != 2 || d.Resources[0].ID != "x-2/f" {
 		t.Errorf("%+v", d.Resources)
+	}
+}
+
+// A machine chooses the name of what it brings along, so that name must not
+// decide where a person's words go: they may be a secret.
+func TestANameThatAMachineTookIsDeclaredWithAPlaceOnly(t *testing.T) {
+	m := newMesh(t, node("evil"), node("db", "db"))
+	if got := m.take("evil", strings.Replace(file("/etc/mine"), `"name":"x"`, `"name":"vault"`, 1)); got != "vault" {
+		t.Fatalf("taken over as %q", got)
+	}
+	secret := strings.Replace(file("/etc/vault"), `"content"`, `"secret":true,"content"`, 1)
+	_, err := m.declare("vault", secret)
+	if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), `"evil"`) || !strings.Contains(fault.RemedyOf(err), "--on node=evil") {
+		t.Errorf("%v; %s", err, fault.RemedyOf(err))
+	}
+	if _, d := m.wanted("evil"); len(d.Resources) != 1 || d.Resources[0].File.Path != "/etc/mine" {
+		t.Errorf("the node that took the name has %+v", d.Resources)
+	}
+	m.must("vault", secret, "tag=db")
+	if _, d := m.wanted("evil"); len(d.Resources) != 0 {
+		t.Errorf("the node that took the name has %+v", d.Resources)
+	}
+	// It is a person's now, and keeps the place that person gave.
+	m.must("vault", strings.Replace(secret, "a & b", "b", 1))
+	if _, d := m.wanted("db"); len(d.Resources) != 1 {
+		t.Errorf("the node it was placed on has %+v", d.Resources)
+	}
+}
+
+func TestAMachineDoesNotJoinWhatAPersonDeclaredForIt(t *testing.T) {
+	m := newMesh(t, node("a"))
+	m.must("x", file("/etc/x"), "node=a")
+	err := m.Update(func(tx *state.Tx) error {
+		n, err := tx.NodeByName("a")
+		if err != nil {
+			return err
+		}
+		b, err := module.Bring([]byte(file("/etc/x")))
+		if err != nil {
+			return err
+		}
+		got, err := module.TakeOver(tx, now, n, b)
+		if got != "x-2" {
+			t.Errorf("taken over as %q", got)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatAMachineNamesIsNotReadableUntilAPersonNamesIt(t *testing.T) {
+	m := newMesh(t, node("a"))
+	doc := `{"schema":1,"name":"x","resources":[{"id":"f","type":"file","path":"/x","source":"` + blob + `"}]}`
+	m.take("a", doc)
+	if n, d := m.wanted("a"); len(n.Wanted.Sources) != 0 || len(d.Resources) != 1 {
+		t.Errorf("the node may read %v of %+v", n.Wanted.Sources, d.Resources)
+	}
+	if c := m.must("x", doc, "node=a"); !c.Changed {
+		t.Errorf("%+v", c)
+	}
+	if n, _ := m.wanted("a"); !reflect.DeepEqual(n.Wanted.Sources, []string{blob}) {
+		t.Errorf("a person named it, and the node may read %v", n.Wanted.Sources)
 	}
 }

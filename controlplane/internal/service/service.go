@@ -4,7 +4,8 @@
 // It runs as any user and writes nothing outside its state directory. The lock
 // on the state says that it is alone; the socket is made only under that lock.
 // It may be killed at any instant: what was acknowledged is in the state, and
-// the next start needs nothing repaired.
+// the next start needs nothing repaired. A mesh is founded once: where one was,
+// and its state is gone, the control plane refuses to start.
 package service
 
 import (
@@ -24,7 +25,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/config"
-	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
@@ -44,15 +44,11 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	if err := stateDir(l.ControllerState()); err != nil {
 		return err
 	}
-	store, err := state.Open(l.ControllerStore())
+	store, mesh, authority, err := open(l, c)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	mesh, authority, err := admission.Found(store, c)
-	if err != nil {
-		return err
-	}
 	executable, err := os.Executable()
 	if err != nil {
 		return err

@@ -245,7 +245,9 @@ func TestTheControlPlaneKnowsTheModuleItRunsBy(t *testing.T) {
 func TestTheSecondToServeIsToldWhoHoldsTheState(t *testing.T) {
 	m := newMachine(t)
 	m.serve()
-	err := service.Run(t.Context(), m.l, clock.System, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // one that serves ends too
+	defer cancel()
+	err := service.Run(ctx, m.l, clock.System, slog.New(slog.DiscardHandler))
 	if fault.KindOf(err) != fault.Failed || !strings.Contains(err.Error(), "holds it") || fault.RemedyOf(err) == "" {
 		t.Errorf("%v", err)
 	}
@@ -273,8 +275,38 @@ func TestTheStateDirectoryIsItsOwnersAlone(t *testing.T) {
 	if err := os.Chmod(m.l.ControllerState(), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	err := service.Run(t.Context(), m.l, clock.System, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // one that serves ends too
+	defer cancel()
+	err := service.Run(ctx, m.l, clock.System, slog.New(slog.DiscardHandler))
 	if fault.KindOf(err) != fault.Refused {
 		t.Errorf("a directory anybody may write in: %v", err)
+	}
+}
+
+func TestAQuestionWaitsForAControlPlaneThatRestarts(t *testing.T) {
+	m := newMachine(t)
+	if err := m.serve()(); err != nil {
+		t.Fatal(err)
+	}
+	q := admin.Declaration{Name: "m", Document: []byte(`{"schema":1,"name":"m","resources":[]}`)}
+	if _, err := admin.Declare.Ask(t.Context(), m.cl, q); err == nil || !strings.Contains(fault.RemedyOf(err), "mesh-host status") {
+		t.Errorf("without patience: %v; %s", err, fault.RemedyOf(err))
+	}
+	patient := admin.NewClient(m.l.ControllerSocket())
+	patient.Patience = 20 * time.Second
+	answered := make(chan error, 1)
+	go func() {
+		_, err := admin.Declare.Ask(t.Context(), patient, q)
+		answered <- err
+	}()
+	m.serve()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	// Where none ever was, nobody waits.
+	none := admin.NewClient(filepath.Join(t.TempDir(), "none", "controller.sock"))
+	none.Patience = time.Hour
+	if _, err := admin.Nodes.Ask(t.Context(), none, admin.None{}); err == nil || !strings.Contains(fault.RemedyOf(err), "mesh-controller serve") {
+		t.Errorf("%v; %s", err, fault.RemedyOf(err))
 	}
 }

@@ -12,6 +12,10 @@
 // can be lost (when a node was last seen) is kept in memory by its owner and
 // written here in batches.
 //
+// A file that is damaged is refused at the start, when all of it is read, and
+// never set aside: it holds the key of the mesh. Damage that comes later is the
+// error of the transaction that meets it, and ends nothing else.
+//
 // Of the secrets of others nothing is here: a token's record has the public
 // half of its key. The mesh root's private key is, which is why the file is
 // its owner's alone (0600).

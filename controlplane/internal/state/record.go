@@ -123,7 +123,8 @@ type Wanted struct {
 	// Content is the digest of the declaration without its generation and name:
 	// equal means that nothing a host would act on changed.
 	Content string `json:"content,omitempty"`
-	// Sources are the digests the declaration names.
+	// Sources are the digests the node may read: those of its declaration, but for
+	// what its own machine brought along.
 	Sources []string `json:"sources,omitempty"`
 	// At is since when this generation is wanted.
 	At time.Time `json:"at,omitzero"`
@@ -153,6 +154,9 @@ type Module struct {
 	// "tag=T", "profile.KEY=V". Empty places it nowhere.
 	Placement []string  `json:"placement"`
 	Changed   time.Time `json:"changed"`
+	// From is the id of the node whose machine brought it along: all of it, its
+	// name too, is that machine's own word until a person declares it.
+	From string `json:"from,omitempty"`
 }
 
 // An Event is one line of the log of what happened.

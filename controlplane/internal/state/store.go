@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -42,65 +45,114 @@ var (
 )
 
 // A Store is the open file.
-type Store struct{ db *bbolt.DB }
+type Store struct {
+	db *bbolt.DB
+	// broken is set when bbolt could not finish a transaction of its own accord:
+	// its locks may be held by nobody then.
+	broken atomic.Bool
+
+	turn, waiting sync.Mutex
+	calls         []*call // of waiting
+}
 
 // Open opens the file at path and makes it when it is not there. The lock it
-// takes ends with the process, however that ends.
+// takes ends with the process, however that ends. A file that is damaged is
+// refused, and left as it is.
 func Open(path string) (*Store, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 100 * time.Millisecond})
+	var db *bbolt.DB
+	err := guard(func() (err error) {
+		db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 100 * time.Millisecond})
+		return err
+	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fault.Failedf("cannot open state %q: %s holds it", path, holder(path)).
 			Hint("there is one control plane a machine; stop that one first")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open state %q: %w", path, err)
+		return nil, unusable(path, err)
 	}
-	db.MaxBatchDelay = 2 * time.Millisecond
 	s := &Store{db: db}
-	err = db.Update(func(tx *bbolt.Tx) error {
+	missing := false
+	err = guard(func() error {
+		return db.View(func(tx *bbolt.Tx) error {
+			missing = slices.ContainsFunc(buckets, func(b []byte) bool { return tx.Bucket(b) == nil })
+			return readAll(tx)
+		})
+	})
+	if err != nil {
+		_ = guard(db.Close)
+		return nil, unusable(path, err)
+	}
+	if !missing {
+		return s, nil // one in order is not written
+	}
+	err = s.Update(func(tx *Tx) error {
 		for _, b := range buckets {
-			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
+			if _, err := tx.tx.CreateBucketIfNotExists(b); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		db.Close()
-		return nil, fmt.Errorf("cannot open state %q: %w", path, err)
+		s.Close()
+		return nil, unusable(path, err)
 	}
 	return s, nil
 }
 
 // Close waits for transactions under way and gives the lock back.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	if s.broken.Load() {
+		return nil // it would wait for ever; the lock ends with the process
+	}
+	return s.db.Close()
+}
 
 // View runs f on a consistent picture of the state.
-func (s *Store) View(f func(*Tx) error) error {
-	return s.db.View(func(tx *bbolt.Tx) error { return f(&Tx{tx}) })
-}
+func (s *Store) View(f func(*Tx) error) error { return s.transact(s.db.View, f) }
 
 // Update runs f in a transaction of its own: all that f wrote is on disk when
 // it returns nil, and nothing of it when f returns an error.
-func (s *Store) Update(f func(*Tx) error) error {
-	return s.db.Update(func(tx *bbolt.Tx) error { return f(&Tx{tx}) })
+func (s *Store) Update(f func(*Tx) error) error { return s.transact(s.db.Update, f) }
+
+// transact runs f in a transaction that how makes. A panic in it is the error of
+// this one transaction, and nothing of it is written.
+func (s *Store) transact(how func(func(*bbolt.Tx) error) error, f func(*Tx) error) error {
+	var damage panicked
+	if s.broken.Load() {
+		return damaged(errors.New("an earlier transaction could not be ended"))
+	}
+	err := guard(func() error {
+		return how(func(tx *bbolt.Tx) error {
+			err := guard(func() error { return f(&Tx{tx}) })
+			if errors.As(err, &damage) {
+				return damaged(err)
+			}
+			return err
+		})
+	})
+	if p, ok := err.(panicked); ok { // not f's: bbolt's own
+		s.broken.Store(true)
+		return damaged(p)
+	}
+	return err
 }
 
-// Batch is Update for work that comes from many at once: transactions that
-// wait at the same time share one write to the disk. f may be run more than
-// once and must not count on it; only what its last run did holds.
-func (s *Store) Batch(f func(*Tx) error) error {
-	return s.db.Batch(func(tx *bbolt.Tx) error { return f(&Tx{tx}) })
+func damaged(err error) error {
+	return fault.Failedf("cannot use the state: it is damaged: %w", err).Hint(backup)
 }
 
 // Try runs f as Update does and takes everything back: it is for seeing what
 // would be.
 func (s *Store) Try(f func(*Tx) error) error {
-	tx, err := s.db.Begin(true)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(&Tx{tx}), tx.Rollback())
+	return s.transact(func(f func(*bbolt.Tx) error) error {
+		tx, err := s.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(tx), tx.Rollback())
+	}, f)
 }
 
 // holder names the process that has the file locked, from proc_locks(5).

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -48,30 +50,74 @@ func (s *Server) refuseAs(w http.ResponseWriter, status int, err error) {
 	s.answer(w, status, a)
 }
 
-// body reads the whole body, of at most most bytes, within the time.
-func body(w http.ResponseWriter, r *http.Request, most int64, within time.Duration) ([]byte, error) {
+// A received is a body in memory; free gives its bytes back to the budget.
+type received struct {
+	bytes []byte
+	free  func()
+}
+
+// body reads the whole body, of at most most bytes, within the time. What was
+// read counts against those who send it, not what was announced.
+func (s *Server) body(w http.ResponseWriter, r *http.Request, most int64, within time.Duration, from ...payer) (received, error) {
 	if r.ContentLength > most {
-		return nil, tooLarge(most)
+		return received{}, tooLarge(most)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(clock.System.Now().Add(within))
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	m := &metered{r: http.MaxBytesReader(w, r.Body, most), budget: s.bodies, from: from}
+	free := func() { s.bodies.give(m.taken, from...) }
+	b, err := io.ReadAll(m)
+	if err == nil {
+		return received{b, free}, nil
+	}
+	free()
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, tooLarge(most)
-	case err != nil:
-		return nil, link.Busy.Errorf("cannot read the request: %w", err)
+		return received{}, tooLarge(most)
+	case errors.Is(err, errBudget):
+		return received{}, link.Busy.Errorf("cannot read the request: too much is being sent at once")
 	}
-	return b, nil
+	return received{}, link.Busy.Errorf("cannot read the request: %w", err)
 }
 
-// read reads one JSON value of at most most bytes.
-func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
-	b, err := body(w, r, most, bodyTimeout)
+var errBudget = errors.New("the budget is spent")
+
+// metered takes from a budget what is read.
+type metered struct {
+	r      io.Reader
+	budget *budget
+	from   []payer
+	taken  int64
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if n > 0 && !m.budget.take(int64(n), m.from...) {
+		return 0, errBudget
+	}
+	m.taken += int64(n)
+	return n, err
+}
+
+// maxObjects is how many braces a report or an inventory may open. An object of
+// two bytes in the body is a hundred in memory, and those are not in the budget.
+const maxObjects = 2 * declaration.MaxResources
+
+// read reads one JSON value of at most most bytes, and calls with it. The bytes
+// count until it returns.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, most int64, into any, from payer, with func() error) error {
+	b, err := s.body(w, r, most, bodyTimeout, from)
 	if err != nil {
 		return err
 	}
-	return parse(b, into)
+	defer b.free()
+	if bytes.Count(b.bytes, []byte("{")) > maxObjects {
+		return link.Refused.Errorf("cannot read the request: there is more in it than a node can have")
+	}
+	if err := parse(b.bytes, into); err != nil {
+		return err
+	}
+	return with()
 }
 
 func tooLarge(most int64) error {

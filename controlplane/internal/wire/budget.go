@@ -1,29 +1,90 @@
 package wire
 
-import "sync"
+import (
+	"net/http"
+	"net/netip"
+	"sync"
 
-// maxBodies is how many bytes of enrolments may be in memory at once. A body
-// whose length is not known counts as the longest.
-const maxBodies = 64 << 20
+	"github.com/nox-mesh/nox-mesh/host/link"
+)
 
-// A budget is a number of bytes to be given out.
+// maxBodies is how many bytes of bodies may be in memory at once. The shares are
+// how many of them may be for one node, one token and one source address: an
+// address or a token has room for the largest enrolment, and a node for the
+// largest of what else it sends.
+const (
+	maxBodies    = 64 << 20
+	nodeShare    = 4 << 20
+	tokenShare   = link.MaxEnrolBody
+	addressShare = link.MaxEnrolBody + 4<<20
+)
+
+// A budget is a number of bytes to be given out, with a share for each of those
+// that take.
 type budget struct {
-	mu   sync.Mutex
-	left int64
+	mu    sync.Mutex
+	left  int64
+	taken map[payer]int64
 }
 
-func (b *budget) take(n int64) bool {
+// A payer is whom a body counts against.
+type payer struct {
+	kind, id string
+	share    int64
+}
+
+func byNode(id string) payer { return payer{"node", id, nodeShare} }
+
+func byToken(id string) payer { return payer{"token", id, tokenShare} }
+
+// byAddress is the address a request comes from; of IPv6 the network, in which
+// one machine has as many addresses as it likes (RFC 8981).
+func byAddress(r *http.Request) payer {
+	return payer{"address", source(r.RemoteAddr), addressShare}
+}
+
+// source is the address of HOST:PORT that is told from others.
+func source(remote string) string {
+	a, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := a.Addr().Unmap()
+	if ip.Is6() {
+		if p, err := ip.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return ip.String()
+}
+
+func newBudget(n int64) *budget { return &budget{left: n, taken: map[payer]int64{}} }
+
+func (b *budget) take(n int64, from ...payer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n > b.left {
 		return false
 	}
+	for _, p := range from {
+		if b.taken[p]+n > p.share {
+			return false
+		}
+	}
 	b.left -= n
+	for _, p := range from {
+		b.taken[p] += n
+	}
 	return true
 }
 
-func (b *budget) give(n int64) {
+func (b *budget) give(n int64, from ...payer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left += n
+	for _, p := range from {
+		if b.taken[p] -= n; b.taken[p] <= 0 {
+			delete(b.taken, p)
+		}
+	}
 }

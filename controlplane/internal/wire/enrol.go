@@ -17,11 +17,8 @@ const maxHello = 4 << 10
 // hello says whom one speaks to.
 func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
 	var h link.Hello
-	if err := read(w, r, maxHello, &h); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	if err := admission.CheckProtocol(h.Protocol); err != nil {
+	err := s.read(w, r, maxHello, &h, byAddress(r), func() error { return admission.CheckProtocol(h.Protocol) })
+	if err != nil {
 		s.refuse(w, err)
 		return
 	}
@@ -64,23 +61,16 @@ func (s *Server) tryEnrol(w http.ResponseWriter, r *http.Request, token string) 
 	if err != nil {
 		return none, err
 	}
-	size := r.ContentLength
-	if size < 0 || size > link.MaxEnrolBody {
-		size = link.MaxEnrolBody
-	}
-	if !s.bodies.take(size) {
-		return none, link.Busy.Errorf("too many machines enrol at once")
-	}
-	defer s.bodies.give(size)
-	b, err := body(w, r, link.MaxEnrolBody, enrolTimeout)
+	b, err := s.body(w, r, link.MaxEnrolBody, enrolTimeout, byToken(t.ID), byAddress(r))
 	if err != nil {
 		return none, err
 	}
-	if err := link.VerifyProof(ed25519.PublicKey(t.PublicKey), *r.TLS, sha256.Sum256(b), proof); err != nil {
+	defer b.free()
+	if err := link.VerifyProof(ed25519.PublicKey(t.PublicKey), *r.TLS, sha256.Sum256(b.bytes), proof); err != nil {
 		return none, err
 	}
 	var req link.EnrolRequest
-	if err := parse(b, &req); err != nil {
+	if err := parse(b.bytes, &req); err != nil {
 		return none, err
 	}
 	return s.office.Enrol(token, req)
@@ -89,11 +79,8 @@ func (s *Server) tryEnrol(w http.ResponseWriter, r *http.Request, token string) 
 // ack hears that the node's credential is durable.
 func (s *Server) ack(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	var a link.AckRequest
-	if err := read(w, r, maxHello, &a); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	if err := s.office.Ack(n.ID, a.EnrolmentID); err != nil {
+	err := s.read(w, r, maxHello, &a, byNode(n.ID), func() error { return s.office.Ack(n.ID, a.EnrolmentID) })
+	if err != nil {
 		s.refuse(w, err)
 		return
 	}

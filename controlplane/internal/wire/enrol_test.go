@@ -325,17 +325,6 @@ func TestRefusalsCannotFillTheLog(t *testing.T) {
 	}
 }
 
-func TestBodiesHaveABudget(t *testing.T) {
-	b := budget{left: 10}
-	if !b.take(6) || b.take(5) || !b.take(4) || b.take(1) {
-		t.Error("more was given out than there is")
-	}
-	b.give(5)
-	if !b.take(5) {
-		t.Error("what was given back is gone")
-	}
-}
-
 func TestTheLogNamesNoSecret(t *testing.T) {
 	p := newPlane(t)
 	k := p.token(admission.TokenOptions{})

@@ -216,6 +216,20 @@ func TestANodeReadsItsOwnContentOnly(t *testing.T) {
 	}
 }
 
+func TestAMachineCannotReadContentByNamingIt(t *testing.T) {
+	p := newPlane(t)
+	d := put(t, p.content, "somebody else's")
+	k := p.token(admission.TokenOptions{})
+	n, req := p.host(k, "evil")
+	req.Declaration = []byte(`{"schema":1,"name":"x","resources":[{"id":"f","type":"file","path":"/x","source":"` + d.String() + `"}]}`)
+	if a, err := n.Enrol(t.Context(), k, req); err != nil || a.Code != "" {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if status, got := get(t, n, link.PathContent+d.String()); status != http.StatusForbidden {
+		t.Errorf("%d %q", status, got)
+	}
+}
+
 func TestAReportIsItsSendersWhateverItSays(t *testing.T) {
 	p := newPlane(t)
 	a, b := p.node("a"), p.node("b")

@@ -9,22 +9,26 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/profile"
 )
 
-// maxReport bounds a report: some ten thousand resources.
-const maxReport = 4 << 20
+// maxReport bounds a report: some five thousand resources.
+const maxReport = 1 << 20
 
 // report keeps what one reconcile did.
 func (s *Server) report(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	var rep link.Report
-	if err := read(w, r, maxReport, &rep); err != nil {
+	err := s.read(w, r, maxReport, &rep, byNode(n.ID), func() error { return s.keepReport(n, &rep) })
+	if err != nil {
 		s.refuse(w, err)
 		return
 	}
+	s.done(w)
+}
+
+func (s *Server) keepReport(n *state.Node, rep *link.Report) error {
 	if !admission.IsID(rep.ID) {
-		s.refuse(w, link.Refused.Errorf("cannot keep the report: its id is not 32 hex digits"))
-		return
+		return link.Refused.Errorf("cannot keep the report: its id is not 32 hex digits")
 	}
-	err := s.office.Store.Batch(func(tx *state.Tx) error {
-		isNew, err := tx.AddReport(n.ID, &state.Report{At: s.now(), Report: rep})
+	return s.office.Store.Batch(func(tx *state.Tx) error {
+		isNew, err := tx.AddReport(n.ID, &state.Report{At: s.now(), Report: *rep})
 		if err != nil || !isNew {
 			return err
 		}
@@ -32,14 +36,9 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, n *state.Node) {
 		if err != nil {
 			return err
 		}
-		s.applied(now, mesh, &rep)
+		s.applied(now, mesh, rep)
 		return tx.PutNode(now)
 	})
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	s.done(w)
 }
 
 // applied writes on the node what the report says of this mesh's declarations;
@@ -64,15 +63,13 @@ func (s *Server) applied(n *state.Node, mesh *state.Mesh, rep *link.Report) {
 // inventory keeps what the node says it has.
 func (s *Server) inventory(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	var inv profile.Inventory
-	if err := read(w, r, admission.MaxInventory, &inv); err != nil {
-		s.refuse(w, err)
-		return
-	}
-	err := s.office.Store.Batch(func(tx *state.Tx) error {
-		if _, err := current(tx, n.ID, n.Key); err != nil {
-			return err
-		}
-		return tx.PutInventory(n.ID, &inv)
+	err := s.read(w, r, admission.MaxInventory, &inv, byNode(n.ID), func() error {
+		return s.office.Store.Batch(func(tx *state.Tx) error {
+			if _, err := current(tx, n.ID, n.Key); err != nil {
+				return err
+			}
+			return tx.PutInventory(n.ID, &inv)
+		})
 	})
 	if err != nil {
 		s.refuse(w, err)

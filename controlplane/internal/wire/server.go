@@ -40,7 +40,8 @@ type Server struct {
 	Seen  *Seen
 
 	audit     audit
-	bodies    budget
+	bodies    *budget
+	gate      *gate
 	heartbeat time.Duration
 	write     time.Duration
 	apply     time.Duration
@@ -50,7 +51,7 @@ type Server struct {
 func New(o *admission.Office, c *content.Store, log *slog.Logger) *Server {
 	return &Server{
 		office: o, content: c, log: log, Links: newLinks(), Seen: newSeen(o.Clock),
-		bodies: budget{left: maxBodies}, heartbeat: link.HeartbeatInterval, write: WriteTimeout,
+		bodies: newBudget(maxBodies), gate: newGate(), heartbeat: link.HeartbeatInterval, write: WriteTimeout,
 		apply: ApplyTime,
 	}
 }
@@ -65,6 +66,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    16 << 10,
+		ConnState:         observe,
 		// Failed handshakes are other people's doing and would fill the log.
 		ErrorLog: log.New(io.Discard, "", 0),
 		HTTP2: &http.HTTP2Config{
@@ -79,7 +81,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	var wg sync.WaitGroup
 	for _, l := range listeners {
 		wg.Go(func() {
-			if err := srv.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			if err := srv.ServeTLS(s.gate.watch(l), "", ""); !errors.Is(err, http.ErrServerClosed) {
 				stop(err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
 
 func (a *app) address() *cobra.Command {
@@ -22,7 +23,7 @@ a default route.`,
 // printAddresses prints what a verb of addresses answered.
 func (a *app) printAddresses(as admin.Addresses) error {
 	for _, x := range as.Addresses {
-		fmt.Fprintln(a.std.Out, x)
+		fmt.Fprintln(a.std.Out, cli.OneLine(x))
 	}
 	if !as.Given && a.verbose {
 		a.say("nobody gave an address; these were found on this machine")

@@ -28,7 +28,7 @@ the nodes that one of the --on rules picks:
   profile.KEY=V   nodes whose profile says so (architecture, distribution, …)
 
 Without --on a module that is there keeps its place, and a new one is present
-nowhere. What two modules would both declare on one node is refused, and so is
+nowhere; one that a machine brought along needs --on. What two modules would both declare on one node is refused, and so is
 content that is not in the content store. Declaring the same again does nothing.
 
 --dry-run says what would appear, change and go on each node, and does nothing.

@@ -27,7 +27,11 @@ type app struct {
 	std                  cli.Stdio
 	root                 string
 	json, quiet, verbose bool
+	wait                 time.Duration
 }
+
+// startTime is how long a control plane may take to start.
+const startTime = 30 * time.Second
 
 // Run runs the command that args say.
 func Run(ctx context.Context, args []string, std cli.Stdio) error {
@@ -56,6 +60,7 @@ commands ask it.`,
 	f := root.PersistentFlags()
 	f.StringVar(&a.root, "root", "", "put every path under this `DIR` (default: NOX_ROOT, else the machine itself)")
 	f.BoolVar(&a.json, "json", false, "print data, and faults, as JSON")
+	f.DurationVar(&a.wait, "wait", startTime, "how long to wait for a control plane that starts or restarts")
 	f.BoolVar(&a.quiet, "quiet", false, "print nothing but data and faults")
 	f.BoolVar(&a.verbose, "verbose", false, "print more of what is done")
 	root.AddCommand(
@@ -105,7 +110,9 @@ func (a *app) client() (*admin.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return admin.NewClient(l.ControllerSocket()), nil
+	cl := admin.NewClient(l.ControllerSocket())
+	cl.Patience = a.wait
+	return cl, nil
 }
 
 // ask asks the control plane for a verb and prints its answer: as JSON, or as
@@ -137,6 +144,9 @@ func (a *app) say(format string, args ...any) {
 
 // table prints rows; what machines said of themselves cannot drive a terminal.
 func (a *app) table(header []string, rows [][]string) error {
+	for i := range header {
+		header[i] = cli.OneLine(header[i])
+	}
 	for _, r := range rows {
 		for i := range r {
 			if r[i] = cli.OneLine(r[i]); r[i] == "" {

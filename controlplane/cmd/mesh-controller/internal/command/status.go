@@ -44,7 +44,11 @@ func (a *app) printStatus(s admin.Status) error {
 	}
 	var rows [][]string
 	for _, m := range s.Modules {
-		rows = append(rows, []string{m.Name, fmt.Sprint(m.Version), strings.Join(m.Placement, ", "), ago(m.Changed)})
+		on := strings.Join(m.Placement, ", ")
+		if m.From != "" {
+			on += " (brought along)"
+		}
+		rows = append(rows, []string{m.Name, fmt.Sprint(m.Version), on, ago(m.Changed)})
 	}
 	fmt.Fprintln(a.std.Out)
 	return a.table([]string{"MODULE", "VERSION", "ON", "CHANGED"}, rows)

@@ -11,12 +11,8 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
 
-// startTime is how long a control plane may take to start.
-const startTime = 30 * time.Second
-
 func (a *app) tokenCreate() *cobra.Command {
 	var o admission.TokenOptions
-	wait := startTime
 	c := &cobra.Command{
 		Use:   "create",
 		Short: "Make a token and print it, once",
@@ -34,7 +30,7 @@ plane that is only just starting is waited for.`,
 			if err != nil {
 				return err
 			}
-			if err := cl.Wait(c.Context(), wait); err != nil {
+			if err := cl.Wait(c.Context(), a.wait); err != nil {
 				return err
 			}
 			return ask(c.Context(), a, admin.TokenCreate.Ask, o, func(t admin.TokenMade) error {
@@ -52,6 +48,5 @@ plane that is only just starting is waited for.`,
 	f.StringVar(&o.Name, "name", "", "the node's name, or a `PATTERN` its hostname must match")
 	f.StringArrayVar(&o.Tags, "tag", nil, "a `TAG` for its nodes (may be repeated)")
 	f.BoolVar(&o.Pending, "pending", false, "let a person admit each machine")
-	f.DurationVar(&wait, "wait", startTime, "how long to wait for a control plane that is starting")
 	return c
 }

@@ -71,3 +71,22 @@ func TestAPlanIsOneLineAThing(t *testing.T) {
 		t.Errorf("%q, want %q", said.String(), want)
 	}
 }
+
+func TestWhatAMachineSaysCannotDriveATerminal(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{std: cli.Stdio{Out: &out, Err: &out}}
+	const bad = "x\x1b[2J\u009b\u202e\ny"
+	n := admin.NodeDetail{Node: admin.Node{ID: strings.Repeat("0", 32), Hostname: bad, Tags: []string{bad}, Version: bad, Conflict: bad}, Modules: []string{bad}}
+	n.Profile.Init = bad
+	n.Failing = []admin.Failing{{Key: bad, Outcome: bad, Error: bad}}
+	for _, err := range []error{
+		a.printNode(n), a.printNodes([]admin.Node{n.Node}), a.printAddresses(admin.Addresses{Addresses: []string{bad}}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.ContainsAny(out.String(), "\x1b\u009b\u202e") || strings.Contains(out.String(), "\ny") {
+		t.Errorf("%q", out.String())
+	}
+}
