@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -224,6 +225,22 @@ func (h linkHandler) Revoked(sentence string) {
 // outbox is the reports the control plane has not seen.
 type outbox struct{ s *Service }
 
-func (o outbox) Pending() ([]link.Report, error) { return o.s.store.Unsent() }
-func (o outbox) Sent(id string) error            { return o.s.store.MarkSent(id) }
-func (o outbox) Notify() <-chan struct{}         { return o.s.outbox }
+// longReport is how many resources a report may tell of in full; a longer one
+// leaves out what is unchanged, so that it stays far below what the control
+// plane takes.
+const longReport = 1000
+
+func (o outbox) Pending() ([]link.Report, error) {
+	reports, err := o.s.store.Unsent()
+	for i := range reports {
+		if len(reports[i].Resources) > longReport {
+			reports[i].Resources = slices.DeleteFunc(reports[i].Resources, func(r link.ResourceReport) bool {
+				return r.Outcome == declaration.Unchanged
+			})
+		}
+	}
+	return reports, err
+}
+
+func (o outbox) Sent(id string) error    { return o.s.store.MarkSent(id) }
+func (o outbox) Notify() <-chan struct{} { return o.s.outbox }
