@@ -45,9 +45,9 @@ func need(t testing.TB, programs ...string) {
 
 // A publisher has keys of mesh-release's, which gpg has as well.
 type publisher struct {
-	t                  testing.TB
-	top, keys, gnupg   string
-	secret, passphrase string
+	t                testing.TB
+	top, keys, gnupg string
+	secret           string
 }
 
 func newPublisher(t testing.TB) *publisher {

@@ -14,6 +14,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
+	"github.com/ProtonMail/go-crypto/openpgp/s2k"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
@@ -152,8 +153,9 @@ func newSignature(class packet.SignatureType, key *packet.PrivateKey, date time.
 func plain(now time.Time) *packet.Config {
 	no := false
 	return &packet.Config{
-		DefaultHash: crypto.SHA512, DefaultCipher: packet.CipherAES256, S2KCount: 65011712,
-		Time: func() time.Time { return now }, NonDeterministicSignaturesViaNotation: &no,
+		DefaultHash: crypto.SHA512, DefaultCipher: packet.CipherAES256,
+		S2KConfig: &s2k.Config{S2KMode: s2k.IteratedSaltedS2K, Hash: crypto.SHA256, S2KCount: 65011712},
+		Time:      func() time.Time { return now }, NonDeterministicSignaturesViaNotation: &no,
 	}
 }
 
