@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		if from := os.Getenv("INSTALLER_TEST_FROM"); from != "" {
 			_, err = Install(context.Background(), Options{Layout: l, From: from})
 		} else {
-			_, err = Uninstall(context.Background(), UninstallOptions{Layout: l})
+			_, err = Uninstall(context.Background(), UninstallOptions{Layout: l, Purge: true})
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

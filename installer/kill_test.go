@@ -108,7 +108,7 @@ func again(t *testing.T, l layout.Layout, from, want, at string) {
 func gone(t *testing.T, l layout.Layout, bare, at string) {
 	t.Helper()
 	if _, err := os.Stat(l.State()); err == nil {
-		if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l}); err != nil {
+		if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Purge: true}); err != nil {
 			t.Fatalf("%s: %v", at, err)
 		}
 	}

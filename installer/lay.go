@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 	"github.com/nox-mesh/nox-mesh/pkgbuild"
@@ -42,6 +43,9 @@ func (j *job) lay(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := j.trust(); err != nil {
+		return err
+	}
 	unit := len(j.files) - 1
 	for _, f := range j.files[:unit] {
 		if _, err := j.file(f); err != nil {
@@ -64,6 +68,17 @@ func (j *job) lay(ctx context.Context) error {
 	j.summary.Root, j.summary.RootVersion, j.summary.First = "sha256:"+j.d.fingerprint, j.d.rootVersion, j.d.first
 	j.rec.Version, j.rec.Complete = j.d.floor.manifest.Version, true
 	return j.rec.write(l)
+}
+
+// trust records the release root in force before a program is put in place: from
+// then on nothing that lies on the disk can put an older one in its place, not
+// even after an uninstall, which keeps the state.
+func (j *job) trust() error {
+	path := j.o.Layout.TrustState()
+	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return trust.Record(path, j.d.policy, nil)
 }
 
 // intend makes the record name everything that is about to be laid down,

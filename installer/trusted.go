@@ -26,7 +26,9 @@ type decision struct {
 	floor *floor
 	// roots is the chain in the tarball, oldest first, walked to its end:
 	// roots[i] is version i+1.
-	roots       [][]byte
+	roots [][]byte
+	// policy is what the machine trusts with it.
+	policy      *trust.Policy
 	rootVersion int
 	fingerprint string
 	// first: this machine knew nobody before.
@@ -68,6 +70,7 @@ func decide(l layout.Layout, prefixes []string, dir, expectRoot string) (*decisi
 			return nil, fault.Refusedf("cannot install: the release roots of the tarball do not follow root %d, which is in force", v)
 		}
 	}
+	d.policy = policy
 	d.rootVersion, d.fingerprint = policy.Root()
 	if err := d.expect(expectRoot); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func TestUninstallLeavesWhatWasThere(t *testing.T) {
 		before := tree(t, l.Root, false)
 		mustInstall(t, l, from)
 		mustInstall(t, l, from)
-		if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Owner: owns(0)}); err != nil {
+		if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Owner: owns(0), Purge: true}); err != nil {
 			t.Fatal(err)
 		}
 		if after := tree(t, l.Root, false); after != before {
@@ -52,7 +52,7 @@ func TestUninstallAfterAnUpgrade(t *testing.T) {
 	mustInstall(t, l, p.unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil))
 	p.rotate(t)
 	mustInstall(t, l, p.unpacked(t, "1.1.0", standIn(t, "1.1.0"), func(c map[string]string, _ *pkgbuild.Manifest) { c["host.toml"] = "# 1.1\n" }))
-	if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l}); err != nil {
+	if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Purge: true}); err != nil {
 		t.Fatal(err)
 	}
 	if after := tree(t, l.Root, false); after != before {
@@ -214,5 +214,22 @@ func TestSecondInstallerWaitsOutside(t *testing.T) {
 	unlock()
 	if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l}); err != nil {
 		t.Error(fmt.Errorf("after it: %w", err))
+	}
+}
+
+func TestAPlainUninstallForgetsNoRevokedKey(t *testing.T) {
+	p, l := newPublisher(t), image(t)
+	old := p.unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil)
+	mustInstall(t, l, old)
+	p.rotate(t)
+	mustInstall(t, l, p.unpacked(t, "1.1.0", standIn(t, "1.1.0"), nil))
+	if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l}); err != nil {
+		t.Fatal(err)
+	}
+	// Neither the old release nor another publisher's is a first install now.
+	for name, from := range map[string]string{"old": old, "another": newPublisher(t).unpacked(t, "2.0.0", standIn(t, "2.0.0"), nil)} {
+		if s, err := Install(t.Context(), Options{Layout: l, From: from, AllowOlder: true}); fault.KindOf(err) != fault.Refused {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
@@ -53,9 +56,9 @@ func ReadState(path string) (State, error) {
 	return s, nil
 }
 
-// MoveRoot returns the state with the root in force moved to that of p; a policy
+// moveRoot returns the state with the root in force moved to that of p; a policy
 // without one moves nothing, and none moves it back.
-func (s State) MoveRoot(p *Policy) (State, error) {
+func (s State) moveRoot(p *Policy) (State, error) {
 	version, _ := p.Root()
 	if version == 0 {
 		return s, nil
@@ -66,15 +69,16 @@ func (s State) MoveRoot(p *Policy) (State, error) {
 			return s, err
 		}
 		if v, _ := now.Root(); v > version {
-			return s, fmt.Errorf("internal error: release root %d is in force and would become %d", v, version)
+			// Another process was further: what it recorded stays.
+			return s, nil
 		}
 	}
 	s.Root = p.RootBytes()
 	return s, nil
 }
 
-// Raise returns the state with the counter of a bundle's name at least n.
-func (s State) Raise(name string, n uint64) State {
+// raise returns the state with the counter of a bundle's name at least n.
+func (s State) raise(name string, n uint64) State {
 	raised := map[string]uint64{name: n}
 	for k, v := range s.Counters {
 		raised[k] = max(v, raised[k])
@@ -83,9 +87,32 @@ func (s State) Raise(name string, n uint64) State {
 	return s
 }
 
-// Write writes the state to path, durably; one that says what is there already
-// is not written.
-func (s State) Write(path string) error {
+// Record moves the state at path forward: the root to that of p, when p has
+// one, and the counter of each name to at least what is given. Several
+// processes may do so at once; each reads what is there under a lock (flock(2)
+// on the folder), so nothing is lost and nothing moves back. What is there
+// already is not written.
+func Record(path string, p *Policy, counters map[string]uint64) error {
+	folder, err := durable.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("cannot write the trust state: %w", err)
+	}
+	defer folder.Close()
+	if err := unix.Flock(folder.FD(), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("cannot write the trust state: %w", err)
+	}
+	s, err := ReadState(path)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		if s, err = s.moveRoot(p); err != nil {
+			return err
+		}
+	}
+	for name, n := range counters {
+		s = s.raise(name, n)
+	}
 	b, err := json.Marshal(s)
 	if err != nil {
 		return err

@@ -2,8 +2,10 @@ package trust
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -18,27 +20,47 @@ func TestStateOnlyMovesForward(t *testing.T) {
 	}
 	first := must[*Policy](t)(FromRoot(files[0]))
 	third := must[*Policy](t)(first.Advance(files))
-	s = must[State](t)(s.MoveRoot(third)).Raise("a", 7).Raise("a", 5).Raise("b", 1)
-	if err := s.Write(path); err != nil {
-		t.Fatal(err)
+	record := func(p *Policy, counters map[string]uint64) {
+		t.Helper()
+		if err := Record(path, p, counters); err != nil {
+			t.Fatal(err)
+		}
 	}
+	record(third, map[string]uint64{"a": 7})
+	record(first, map[string]uint64{"a": 5, "b": 1})
+	record(must[*Policy](t)(FromKeys(newKey(t).Public())), nil)
 	s = must[State](t)(ReadState(path))
 	if !bytes.Equal(s.Root, files[2]) || s.Counters["a"] != 7 || s.Counters["b"] != 1 {
-		t.Errorf("%+v", s.Counters)
-	}
-	if _, err := s.MoveRoot(first); err == nil {
-		t.Error("the root moved back")
-	}
-	loose := must[*Policy](t)(FromKeys(newKey(t).Public()))
-	if again, err := s.MoveRoot(loose); err != nil || !bytes.Equal(again.Root, files[2]) {
-		t.Errorf("a key file moved the root: %v", err)
+		t.Errorf("root moved: %v, %v", !bytes.Equal(s.Root, files[2]), s.Counters)
 	}
 	before, _ := os.Stat(path)
-	if err := s.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	record(third, map[string]uint64{"a": 6})
 	if after, _ := os.Stat(path); !os.SameFile(before, after) {
 		t.Error("the same state was written again")
+	}
+}
+
+func TestManyRecordAtOnceAndNothingIsLost(t *testing.T) {
+	files, _ := chain(t, 2)
+	first := must[*Policy](t)(FromRoot(files[0]))
+	second := must[*Policy](t)(first.Advance(files))
+	path := filepath.Join(t.TempDir(), "trust.json")
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			p := first
+			if i == 3 {
+				p = second
+			}
+			if err := Record(path, p, map[string]uint64{fmt.Sprint(i): uint64(i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	s := must[State](t)(ReadState(path))
+	if !bytes.Equal(s.Root, files[1]) || len(s.Counters) != 20 {
+		t.Errorf("%d counters, newest root kept: %v", len(s.Counters), bytes.Equal(s.Root, files[1]))
 	}
 }
 

@@ -152,46 +152,52 @@ func (s *Service) Apply(ctx context.Context, document []byte) (link.Report, erro
 // between forgets nothing that was revoked. What a person named for this call
 // moves nothing.
 func (s *Service) Bundle(ctx context.Context, r BundleRequest) (link.Report, error) {
-	state, err := trust.ReadState(s.Layout.TrustState())
-	if err != nil {
-		return link.Report{}, err
-	}
-	policy, err := Policy(s.Layout, r.Override)
-	if err != nil {
-		return link.Report{}, err
-	}
-	info, err := bundle.Stored(ctx, s.content, r.Digest, policy)
-	if err != nil {
-		return link.Report{}, err
-	}
-	if err := Admit(info, state.Counters[info.Name], r.AllowRollback); err != nil {
-		return link.Report{}, err
-	}
-	if !r.Override.named() {
-		if state, err = state.MoveRoot(info.Policy); err != nil {
-			return link.Report{}, err
-		}
-		if err := state.Write(s.Layout.TrustState()); err != nil {
-			return link.Report{}, err
-		}
-	}
-	document, err := oneDeclaration(info)
-	if err != nil {
-		return link.Report{}, err
-	}
-	if _, err := s.engine.Review(store.SourceBundle, "", document); err != nil {
-		return link.Report{}, err
-	}
-	if !r.Override.named() {
-		if err := state.Raise(info.Name, info.Counter).Write(s.Layout.TrustState()); err != nil {
-			return link.Report{}, err
-		}
-	}
-	_, err = s.engine.Accept(store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document}, r.AllowRollback)
+	document, err := s.admitted(ctx, r)
 	if err != nil {
 		return link.Report{}, err
 	}
 	return s.reconciledTo(ctx, document)
+}
+
+// admitted takes a bundle's declaration, one bundle at a time: what one moves
+// of the machine's trust is there when the next is judged.
+func (s *Service) admitted(ctx context.Context, r BundleRequest) ([]byte, error) {
+	s.admitting.Lock()
+	defer s.admitting.Unlock()
+	state, err := trust.ReadState(s.Layout.TrustState())
+	if err != nil {
+		return nil, err
+	}
+	policy, err := Policy(s.Layout, r.Override)
+	if err != nil {
+		return nil, err
+	}
+	info, err := bundle.Stored(ctx, s.content, r.Digest, policy)
+	if err != nil {
+		return nil, err
+	}
+	if err := Admit(info, state.Counters[info.Name], r.AllowRollback); err != nil {
+		return nil, err
+	}
+	if !r.Override.named() {
+		if err := trust.Record(s.Layout.TrustState(), info.Policy, nil); err != nil {
+			return nil, err
+		}
+	}
+	document, err := oneDeclaration(info)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.engine.Review(store.SourceBundle, "", document); err != nil {
+		return nil, err
+	}
+	if !r.Override.named() {
+		if err := trust.Record(s.Layout.TrustState(), nil, map[string]uint64{info.Name: info.Counter}); err != nil {
+			return nil, err
+		}
+	}
+	_, err = s.engine.Accept(store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document}, r.AllowRollback)
+	return document, err
 }
 
 // Pass implements Host.

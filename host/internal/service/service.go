@@ -56,6 +56,9 @@ type Service struct {
 	// holding are what goes on after it.
 	enrolling       sync.Mutex
 	asking, holding task
+	// admitting is held while a bundle is judged and what it says of trust is
+	// recorded.
+	admitting sync.Mutex
 
 	mu       sync.Mutex
 	settings Settings

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,15 +43,16 @@ func stray(dir string, known os.FileInfo) (*Handle, error) {
 			if err != nil || !fi.Mode().IsRegular() || known != nil && os.SameFile(fi, known) {
 				continue
 			}
-			h, err := holds(path)
+			if st, ok := fi.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+				continue
+			}
+			// An error is about this candidate: it ends the search for none.
+			h, _ := holds(path)
 			if h != nil && h.PID == pid {
 				return h, nil
 			}
 			if h != nil {
 				h.Close()
-			}
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return nil, err
 			}
 		}
 	}
@@ -60,13 +60,11 @@ func stray(dir string, known os.FileInfo) (*Handle, error) {
 }
 
 // shimOver reports whether the process is one of ours that was started as the
-// shim over dir.
+// shim over dir. A command line can say anything, and a setuid program runs as
+// us at somebody else's call: so all four of its user ids must be ours, and what
+// it executes must be the launcher, whose folder is ours alone, or what we are.
 func shimOver(pid int, dir string) bool {
-	fi, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
-	if err != nil {
-		return false
-	}
-	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+	if !oursAlone(pid) || !launched(pid, dir) {
 		return false
 	}
 	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -84,4 +82,42 @@ func shimOver(pid int, dir string) bool {
 	}
 	a, err := parseArguments(argv[2:])
 	return err == nil && !a.detach && Folder(a.root, a.name) == dir
+}
+
+// oursAlone: real, effective, saved and file system user id are ours
+// (proc_pid_status(5)).
+func oursAlone(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	own := strconv.Itoa(os.Geteuid())
+	for line := range strings.Lines(string(b)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			f := strings.Fields(ids)
+			return len(f) == 4 && f[0] == own && f[1] == own && f[2] == own && f[3] == own
+		}
+	}
+	return false
+}
+
+// launched: it executes the launcher of dir's machine, also one that was
+// replaced since, or the same file as this process.
+func launched(pid int, dir string) bool {
+	exe := fmt.Sprintf("/proc/%d/exe", pid)
+	target, err := os.Readlink(exe)
+	if err != nil {
+		return false
+	}
+	// The kernel's name of what is executed has no symlinks.
+	folder, err := filepath.EvalSymlinks(filepath.Join(dir, "..", "..", "launcher"))
+	if err == nil && strings.TrimSuffix(target, " (deleted)") == filepath.Join(folder, "mesh-host") {
+		return true
+	}
+	theirs, err := os.Stat(exe)
+	if err != nil {
+		return false
+	}
+	own, err := os.Stat("/proc/self/exe")
+	return err == nil && os.SameFile(theirs, own)
 }
