@@ -58,9 +58,17 @@ func (f *File) Own(own []layout.Own) (member, why string) {
 		if what := ownPath(to, own); what != "" {
 			return "target", fmt.Sprintf("%q is %s, %s", to, what, notYours)
 		}
-		// What lies elsewhere is not looked at as a unit when it is written.
-		if f.InUnitDir() && unitLike(path.Base(f.Path)) && to != "/dev/null" && !inUnitDir(to) {
-			return "target", fmt.Sprintf("%q is no place of units: a unit can only be a symlink to another or to /dev/null", to)
+		// What lies elsewhere, or is not called so, is not looked at as a unit
+		// when it is written. systemd reads more directories than have a name
+		// that says so (system.control, generator.late), so the name of the
+		// symlink does not count.
+		if f.InUnitDir() && to != "/dev/null" {
+			switch {
+			case !inUnitDir(to):
+				return "target", fmt.Sprintf("%q is no place of units: a symlink in systemd's directories can only lead into one of them or to /dev/null", to)
+			case UnitText(path.Base(f.Path)) && !UnitText(path.Base(to)):
+				return "target", fmt.Sprintf("%q is not the name of a unit: what systemd reads as one can only be a symlink to another or to /dev/null", to)
+			}
 		}
 	}
 	if f.Content != nil && f.InUnitDir() {

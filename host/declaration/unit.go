@@ -9,11 +9,9 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// unitTypes end the names of units, and of the directories beside them
-// (systemd.unit(5)).
+// unitTypes end the names of units (systemd.unit(5)).
 var (
 	unitTypes = []string{".service", ".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice", ".scope"}
-	unitDirs  = []string{".d", ".wants", ".requires", ".upholds"}
 	// starting are the types of a service and of what may start it.
 	starting = []string{".service", ".socket", ".path", ".timer"}
 )
@@ -31,12 +29,6 @@ func ownUnit(name string) bool {
 	return stem == layout.HostName || stem == prefix+"-" || strings.HasPrefix(stem, layout.HostName+"@")
 }
 
-// unitLike reports whether systemd takes a thing of that name for a unit or
-// for a companion of one.
-func unitLike(name string) bool {
-	return slices.Contains(unitTypes, path.Ext(name)) || slices.Contains(unitDirs, path.Ext(name))
-}
-
 // UnitText reports whether systemd reads a file of that name in its
 // directories: a unit or a drop-in.
 func UnitText(name string) bool {
@@ -52,17 +44,25 @@ var relations = []string{
 }
 
 // OwnInUnit says how the text of a unit or a drop-in names the host's unit, or
-// "". A specifier (%p, %i …) stands for anything.
+// why that cannot be told; "" when it does not. A specifier (%p, %i …) stands
+// for anything.
 func OwnInUnit(text string) string {
+	if strings.ContainsRune(text, 0) {
+		return "holds a NUL byte, which no unit needs and at which systemd ends a line"
+	}
 	if strings.Contains(text, layout.HostUnit) {
 		return fmt.Sprintf("names %q, %s", layout.HostUnit, notYours)
 	}
 	for line := range strings.SplitSeq(joined(text), "\n") {
+		// Old versions of systemd read another file there, which lies anywhere.
+		if strings.HasPrefix(strings.Trim(line, blank), ".include") {
+			return "includes another file, which only old versions of systemd do"
+		}
 		key, value, ok := strings.Cut(line, "=")
-		if key = strings.TrimSpace(key); !ok || !slices.Contains(relations, key) {
+		if key = strings.Trim(key, blank); !ok || !slices.Contains(relations, key) {
 			continue
 		}
-		for _, word := range strings.Fields(plain.Replace(value)) {
+		for _, word := range strings.FieldsFunc(plain.Replace(value), func(r rune) bool { return strings.ContainsRune(blank, r) }) {
 			if mayBeHost(word) {
 				return fmt.Sprintf("%s=%s can be %q, %s", key, word, layout.HostUnit, notYours)
 			}
@@ -74,23 +74,30 @@ func OwnInUnit(text string) string {
 // plain takes away what a value may be written with (systemd.syntax(7)).
 var plain = strings.NewReplacer(`"`, "", `'`, "", `\x2d`, "-", `\x2D`, "-", `\x40`, "@", `\`, "")
 
-// joined puts the lines together that a backslash continues; comments in
-// between do not end that (systemd.syntax(7)).
+// blank is what systemd trims and splits by: no vertical tab, no form feed, and
+// nothing that only Unicode calls a space.
+const blank = " \t\r\n"
+
+// lineEnds are what systemd ends a line at: either of the two, or one of each.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\n\r", "\n", "\r", "\n")
+
+// joined puts the lines together that a backslash continues, unless that is
+// escaped by another; comments in between do not end it (systemd.syntax(7)).
 func joined(text string) string {
 	var b strings.Builder
 	going := false
-	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", "\n"), "\n") {
-		if t := strings.TrimSpace(line); strings.HasPrefix(t, "#") || strings.HasPrefix(t, ";") {
+	for line := range strings.SplitSeq(lineEnds.Replace(text), "\n") {
+		if t := strings.TrimLeft(line, blank); strings.HasPrefix(t, "#") || strings.HasPrefix(t, ";") {
 			continue
 		}
+		line = strings.TrimPrefix(line, "\ufeff") // a byte order mark, wherever the first one is
 		if !going {
 			b.WriteByte('\n')
 		}
-		line, going = strings.CutSuffix(line, `\`)
-		b.WriteString(line)
-		if going {
-			b.WriteByte(' ')
+		if going = (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1; going {
+			line = line[:len(line)-1] + " "
 		}
+		b.WriteString(line)
 	}
 	return b.String()
 }

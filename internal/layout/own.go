@@ -40,7 +40,7 @@ func OwnPaths(prefixes ...string) []Own {
 // OwnFiles are the host's files that a hard link could be to, as they really
 // lie.
 func (l Layout) OwnFiles() []string {
-	out := []string{l.HostStore(), l.HostIdentity(), l.HostConfig(), l.InstallManifest(), l.Launcher()}
+	out := []string{l.HostStore(), l.TrustState(), l.HostIdentity(), l.HostConfig(), l.InstallManifest(), l.Launcher()}
 	for _, dir := range UnitDirs {
 		out = append(out, l.Path(filepath.Join(dir, "system", HostUnit)))
 	}

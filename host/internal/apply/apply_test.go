@@ -383,19 +383,34 @@ func TestDetoursToTheHostsOwnAreRefused(t *testing.T) {
 		os.Symlink("/var/lib/nox-mesh/host", lay.Path("/srv/state")),
 		os.Symlink("../etc/systemd/system", lay.Path("/srv/relative")),
 		os.Link(unit, lay.Path("/srv/hard")),
+		os.WriteFile(lay.TrustState(), []byte("x"), 0o600),
+		os.Link(lay.TrustState(), lay.Path("/srv/trust")),
+		os.Symlink("/srv", filepath.Join(lay.UnitDir(), "out")),
+		os.Symlink("/srv/e.conf", filepath.Join(lay.UnitDir(), "e.conf")),
+		os.Symlink("loop.conf", filepath.Join(lay.UnitDir(), "loop.conf")),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, p := range []string{"/srv/relative/mesh-host.service.d/x.conf", "/srv/state/store.db", "/srv/hard"} {
+	for _, p := range []string{"/srv/relative/mesh-host.service.d/x.conf", "/srv/state/store.db", "/srv/hard", "/srv/trust"} {
 		err := l.accept(aFile("a", p, "mine"))
 		if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "host's own") {
 			t.Errorf("%s: %v", p, err)
 		}
 	}
+	// What is there leads a unit out of systemd's directories.
+	for _, target := range []string{"out/e.conf", "/etc/systemd/system/out/e.conf", "e.conf", "loop.conf"} {
+		err := l.accept(aLink("a", "/etc/systemd/system/foo.service", target))
+		if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "resources[0].target: ") {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
 	if w, _ := l.engine.Store.Wanted(); w != nil {
 		t.Errorf("accepted: %+v", w)
+	}
+	if err := l.accept(aLink("a", "/etc/systemd/system/foo.service", "bar.service"), aLink("b", "/etc/systemd/system/off.service", "/dev/null")); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -415,11 +430,12 @@ func TestDetoursThatTheDeclarationMakesAreRefusedWhole(t *testing.T) {
 		"dots behind a link":            {aLink("l", "/opt/l", "/var/lib/app/x"), aLink("m", "/opt/m", "l/../../nox-mesh"), aFile("a", "/opt/m/x", "evil")},
 		"a parent of the trust":         {aLink("l", "/opt/share", "/usr/local/share"), aLink("m", "/opt/share/nox-mesh", "/evil")},
 		"a link to the state elsewhere": {aLink("l", "/opt/v", "/var/lib"), aLink("m", "/srv/s", "/opt/v/nox-mesh")},
+		"units out of their directory":  {aLink("l", "/srv/u", "/etc/systemd"), aLink("m", "/srv/u/system.control", "/srv/ctl"), aFile("a", "/srv/ctl/mesh-.service.d/x.conf", "[Service]")},
 		"a loop":                        {aLink("l", "/opt/a", "b"), aLink("m", "/opt/b", "a"), aFile("a", "/opt/a/x", "evil")},
 	} {
 		l := newLab(t)
 		err := l.accept(append([]string{aFile("z", "/etc/z", "z")}, resources...)...)
-		if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "the host's own") && name != "a loop" {
+		if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "the host's own") && !strings.Contains(err.Error(), "is no place of units") && name != "a loop" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if w, _ := l.engine.Store.Wanted(); w != nil {

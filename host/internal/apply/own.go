@@ -141,18 +141,23 @@ func (w way) place(p string) (string, error) {
 	return path.Join(dir, path.Base(p)), err
 }
 
-// target refuses a symlink that leads to the host's own in the end. One that
-// leads nowhere that can be told leads nobody.
+// target refuses a symlink that leads to the host's own in the end, or one of
+// systemd's out of its directories. One that leads nowhere that can be told
+// leads nobody; in systemd's directories it must be known.
 func (w way) target(f *declaration.File, own []layout.Own) error {
 	to := f.Target
 	if !path.IsAbs(to) {
 		to = path.Dir(f.Path) + "/" + to // not cleaned: a ".." counts from where a link led
 	}
 	to, err := w.follow(to)
+	if err != nil && f.InUnitDir() {
+		return fmt.Errorf("cannot tell where %q leads: %w", f.Target, err)
+	}
 	if err != nil {
 		return nil
 	}
-	end := declaration.File{Path: to, Directory: true, Owner: "root"}
+	end := *f
+	end.Target = to
 	if _, why := end.Own(own); why != "" {
 		return fmt.Errorf("%q leads to %q: %s", f.Target, to, why)
 	}

@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -170,10 +171,84 @@ func (k *Kind) mayTouch(p *place, w *wish, changes bool) error {
 		}
 		units = units || f.InUnitDir()
 	}
-	if units && w.Kind == file && w.file.Content == nil {
+	switch {
+	case units && w.Kind == file && w.file.Content == nil:
 		return k.mayBeUnit(w)
+	case units && w.Kind == symlink:
+		return k.mayLead(p, w, c, spellings)
 	}
 	return nil
+}
+
+// mayLead is mayTouch for where a symlink in systemd's directories leads in the
+// end, through all that are there now.
+func (k *Kind) mayLead(p *place, w *wish, c *chart, spellings []string) error {
+	to, err := k.end(p, w.Target, c)
+	if err != nil {
+		return fault.Refusedf("cannot tell where %q leads: %w", w.Target, err)
+	}
+	for _, name := range append(spellings, w.file.Path) { // one of them is in systemd's directories
+		f := *w.file
+		f.Path, f.Target = name, to
+		if _, why := f.Own(c.own); why != "" {
+			return fault.Refusedf("it leads to %q in the end: %s", to, why)
+		}
+	}
+	return nil
+}
+
+// end follows a symlink with that target at the place, and the symlinks it
+// leads to. What is not there stays as it is written; what is in systemd's
+// directories is spelled so.
+func (k *Kind) end(p *place, target string, c *chart) (string, error) {
+	from := p.real()
+	for range maxLinks {
+		// Where a ".." behind a name leads depends on what the name is.
+		if strings.Count(target, "..") != strings.Count(path.Clean(target), "..") {
+			return "", fmt.Errorf("%q has a %q behind a name", target, "..")
+		}
+		if !path.IsAbs(target) {
+			target = path.Join(path.Dir(from), target)
+		}
+		at, err := k.open(path.Clean(target))
+		if err != nil {
+			return "", err
+		}
+		from = at.real()
+		name, next, err := k.hop(at, c)
+		at.close()
+		if err != nil || next == "" {
+			return name, err
+		}
+		target = next
+	}
+	return "", unix.ELOOP
+}
+
+// hop returns how the place is spelled, and the target of the symlink there, or
+// "".
+func (k *Kind) hop(p *place, c *chart) (name, target string, err error) {
+	if err := notProcess(p.dir.FD(), path.Dir(p.path)); err != nil {
+		return "", "", err
+	}
+	name = p.real()
+	spellings, err := k.spellings(p, c)
+	if err != nil {
+		return "", "", err
+	}
+	for _, s := range spellings {
+		if f := (declaration.File{Path: s}); f.InUnitDir() {
+			name = s
+		}
+	}
+	if len(p.missing) > 0 {
+		return name, "", nil
+	}
+	target, err = readlink(p.dir.FD(), p.name)
+	if isNotExist(err) || errors.Is(err, unix.EINVAL) { // EINVAL: no symlink (readlink(2))
+		err = nil
+	}
+	return name, target, err
 }
 
 // maxUnit bounds the content that is looked at as a unit, in bytes.

@@ -157,6 +157,7 @@ func TestAUnitThatComesByItsDigestIsReadBeforeItIsPutInPlace(t *testing.T) {
 	b := newOwn(t)
 	bad := b.add("[Unit]\nConflicts=%p-host.service\n").String()
 	good := b.add("[Unit]\nConflicts=other.service\n").String()
+	nul := b.add("[Unit]\x00Conflicts=other.service\n").String()
 	big := b.add(strings.Repeat("#", maxUnit+1)).String()
 	for p, says := range map[string]string{
 		"/etc/systemd/system/x.service": "%p-host.service", "/etc/systemd/system/x.service.d/y.conf": "%p-host.service",
@@ -165,9 +166,56 @@ func TestAUnitThatComesByItsDigestIsReadBeforeItIsPutInPlace(t *testing.T) {
 		b.refuses(`{"path":"`+p+`","source":"`+bad+`"}`, p, says)
 	}
 	b.refuses(`{"path":"/etc/systemd/system/x.service","source":"`+big+`"}`, "/etc/systemd/system/x.service", "larger than a unit")
+	b.refuses(`{"path":"/etc/systemd/system/x.service","source":"`+nul+`"}`, "/etc/systemd/system/x.service", "NUL")
 	b.apply(want(t, `{"path":"/etc/systemd/system/x.service","source":"`+good+`"}`), nil)
 	b.apply(want(t, `{"path":"/etc/systemd/system-generators/gen","source":"`+big+`"}`), nil)
 	b.apply(want(t, `{"path":"/opt/x.service","source":"`+bad+`"}`), nil)
+}
+
+// What declaration.Parse cannot see: what is there leads on.
+func TestASymlinkOfSystemdsStaysInItsDirectories(t *testing.T) {
+	b := newOwn(t)
+	const dir = "/etc/systemd/system/"
+	b.link(dir+"out", "/srv")
+	b.link(dir+"e.conf", "/srv/e.conf")
+	b.link(dir+"twice.conf", "e.conf")
+	b.link(dir+"loop.conf", "loop.conf")
+	b.link(dir+"own.conf", "mesh-host.service")
+	b.link(dir+"masked.service", "/dev/null")
+	b.link("/opt/units", "/etc/systemd/system")
+	for target, says := range map[string]string{
+		"/srv/e.conf": "no place of units", "out/e.conf": "no place of units", "e.conf": "no place of units", "twice.conf": "no place of units",
+		"loop.conf": "cannot tell", "out/../e.conf": "cannot tell", "own.conf": "the host's own unit", "l.txt": "not the name of a unit",
+	} {
+		for _, p := range []string{dir + "x.service", "/opt/units/x.service"} {
+			b.refuses(`{"path":"`+p+`","target":"`+target+`"}`, dir+"x.service", says)
+		}
+	}
+	b.refuses(`{"path":"/etc/systemd/system.control","target":"system/out"}`, "/etc/systemd/system.control", "no place of units")
+	for name, target := range map[string]string{
+		"a.service": "b.service", "c.service": "masked.service", "d.service": "/dev/null", "x.target.wants/a.service": "../a.service",
+		"e.service": "/usr/lib/systemd/system/e.service", "f.service": "/opt/units/f.service",
+	} {
+		w := want(t, `{"path":"`+dir+name+`","target":"`+target+`"}`)
+		if strings.HasPrefix(target, "/opt") {
+			b.refuses(`{"path":"`+dir+name+`","target":"`+target+`"}`, dir+name, "no place of units")
+			continue
+		}
+		b.apply(w, nil)
+	}
+	b.apply(want(t, `{"path":"/opt/units/g.service","target":"a.service"}`), nil)
+	b.apply(want(t, `{"path":"/opt/e.service","target":"/srv/e.conf"}`), nil)
+}
+
+// An administrator's /etc/systemd that is a symlink is systemd's all the same.
+func TestSystemdsDirectoriesAreKnownWhereASymlinkLeadsToThem(t *testing.T) {
+	b := newOwn(t)
+	b.must(os.Rename(b.path("/etc/systemd"), b.path("/srv/systemd")))
+	b.link("/etc/systemd", "../srv/systemd")
+	b.link("/srv/systemd/system/e.conf", "/srv/e.conf")
+	b.refuses(`{"path":"/srv/systemd/system/x.service","target":"e.conf"}`, "/srv/systemd/system/x.service", "no place of units")
+	b.refuses(`{"path":"/etc/systemd/system/x.service","target":"e.conf"}`, "/srv/systemd/system/x.service", "no place of units")
+	b.apply(want(t, `{"path":"/etc/systemd/system/x.service","target":"y.service"}`), nil)
 }
 
 // A record of what an older version wrote must not keep the pass from ending.

@@ -31,6 +31,11 @@ type place struct {
 
 func (p *place) close() { _ = p.dir.Close() }
 
+// real returns the path of the place with no symlink in it but itself.
+func (p *place) real() string {
+	return "/" + path.Join(path.Join(p.names...), path.Join(p.missing...), p.name)
+}
+
 // parents returns the paths of the missing directories, the outermost first.
 func (p *place) parents() []string {
 	var out []string
