@@ -175,6 +175,9 @@ func TestNothingTakesTheControlPlaneAwayWithoutLast(t *testing.T) {
 		"declare without the process": {func(last bool) func(context.Context, *admin.Client) error {
 			return declare(last, nil, binary)
 		}, []string{`"process:mesh-controller"`}},
+		"declare with another command": {func(last bool) func(context.Context, *admin.Client) error {
+			return declare(last, nil, strings.Replace(process, `"serve"`, `"version"`, 1), binary)
+		}, []string{`"process:mesh-controller" (module "control-plane") would be removed from it or changed`}},
 		"declare without the binary": {func(last bool) func(context.Context, *admin.Client) error {
 			return declare(last, nil, process)
 		}, []string{`"file:` + executable + `"`}},

@@ -130,8 +130,8 @@ func (d *Desk) change(kind, a string, do func(*state.Tx, string) (bool, error)) 
 	return as, err
 }
 
-// goes is what becomes of resources that are declared no more.
-const goes = "would be removed from it"
+// goes is what becomes of resources that are declared no more, or otherwise.
+const goes = "would be removed from it or changed"
 
 func (d *Desk) declare(_ context.Context, q Declaration) (c module.Change, err error) {
 	has := func(blob digest.Digest) bool { return d.Content.Has(blob, -1) }

@@ -22,16 +22,27 @@ type Program struct {
 // A Runner is a node whose modules declare something a program needs.
 type Runner struct {
 	ID, Node string
-	// Needs is what the program would not outlive, by what it is for it:
-	// "process", "binary", "state".
+	// Needs is what the program would not outlive, by key: its process, its
+	// binary, its state directory.
 	Needs map[string]Need
 }
 
 // Runs says whether the node runs the program, because its modules say so.
-func (r Runner) Runs() bool { _, ok := r.Needs["process"]; return ok }
+func (r Runner) Runs() bool {
+	for _, need := range r.Needs {
+		if need.Command != nil {
+			return true
+		}
+	}
+	return false
+}
 
-// A Need is one thing and the module that declares it.
-type Need struct{ Key, Module string }
+// A Need is one thing, the module that declares it, and what a process executes:
+// the same program with other arguments may be one that ends at once.
+type Need struct {
+	Key, Module string
+	Command     []string
+}
 
 // Runners returns the nodes that have something of p, by id. One whose machine
 // is known to be another than p's has not: the same paths mean another program
@@ -52,12 +63,18 @@ func Runners(tx *state.Tx, p Program) (map[string]Runner, error) {
 			return nil, err
 		}
 		for i := range d.Resources {
-			if role := p.role(&d.Resources[i]); role != "" {
-				if needs[m.Name] == nil {
-					needs[m.Name] = map[string]Need{}
-				}
-				needs[m.Name][role] = Need{d.Resources[i].Key(), m.Name}
+			r := &d.Resources[i]
+			if !p.needs(r) {
+				continue
 			}
+			need := Need{Key: r.Key(), Module: m.Name}
+			if r.Process != nil {
+				need.Command = r.Process.Command
+			}
+			if needs[m.Name] == nil {
+				needs[m.Name] = map[string]Need{}
+			}
+			needs[m.Name][need.Key] = need
 		}
 	}
 	out := map[string]Runner{}
@@ -76,24 +93,23 @@ func Runners(tx *state.Tx, p Program) (map[string]Runner, error) {
 	return out, nil
 }
 
-// role is what a resource is for the program, "" when it is nothing.
-func (p Program) role(r *declaration.Resource) string {
+// needs says whether a resource is the program's process, binary or state.
+func (p Program) needs(r *declaration.Resource) bool {
 	switch {
-	case r.Process != nil && p.Command(r.Process.Command[0]):
-		return "process"
-	case r.File != nil && p.Command(r.File.Path):
-		return "binary"
-	case r.File != nil && p.State(r.File.Path):
-		return "state"
+	case r.Process != nil:
+		return p.Command(r.Process.Command[0])
+	case r.File != nil:
+		return p.Command(r.File.Path) || p.State(r.File.Path)
 	}
-	return ""
+	return false
 }
 
-// Without returns what of the needs after does not have any more, by key.
+// Without returns what of the needs after does not have any more, or not with
+// the same command, sorted by key.
 func (r Runner) Without(after map[string]Runner) []Need {
 	var out []Need
-	for role, need := range r.Needs {
-		if _, ok := after[r.ID].Needs[role]; !ok {
+	for key, need := range r.Needs {
+		if now, ok := after[r.ID].Needs[key]; !ok || !slices.Equal(now.Command, need.Command) {
 			out = append(out, need)
 		}
 	}

@@ -16,9 +16,10 @@ func TestWhatTheControlPlaneNeeds(t *testing.T) {
 	first, clone, other := node("first"), node("clone"), node("other")
 	first.Profile.MachineID, other.Profile.MachineID = "m1", "m2"
 	m := newMesh(t, first, clone, other)
-	process := func(name, command string) string {
-		return fmt.Sprintf(`{"id":"p","type":"process","name":%q,"command":[%q]}`, name, command)
+	process := func(name string, command ...string) string {
+		return fmt.Sprintf(`{"id":%q,"type":"process","name":%[1]q,"command":["%s"]}`, name, strings.Join(command, `","`))
 	}
+	lostProcess := []module.Need{{Key: "process:c", Module: "cp", Command: []string{"/bin/c", "run"}}}
 	doc := func(resources ...string) string {
 		return `{"schema":1,"name":"x","resources":[` + strings.Join(resources, ",") + `]}`
 	}
@@ -30,7 +31,7 @@ func TestWhatTheControlPlaneNeeds(t *testing.T) {
 		}
 		return out
 	}
-	m.must("cp", doc(process("c", "/bin/c"), binary, state1), "every")
+	m.must("cp", doc(process("c", "/bin/c", "run"), binary, state1), "every")
 	before := runners()
 	if len(before) != 2 || !before["id-first"].Runs() || !before["id-clone"].Runs() {
 		t.Errorf("first, and one of no known machine: %+v", before)
@@ -39,12 +40,15 @@ func TestWhatTheControlPlaneNeeds(t *testing.T) {
 		doc  string
 		lost []module.Need
 	}{
-		"the same":        {doc(process("c", "/bin/c"), binary, state1), nil},
-		"another name":    {doc(process("d", "/bin/c"), binary, state1), nil},
-		"no process":      {doc(binary, state1), []module.Need{{Key: "process:c", Module: "cp"}}},
-		"another program": {doc(process("c", "/bin/d"), binary, state1), []module.Need{{Key: "process:c", Module: "cp"}}},
-		"no binary":       {doc(process("c", "/bin/c"), state1), []module.Need{{Key: "file:/bin/c", Module: "cp"}}},
-		"no state":        {doc(process("c", "/bin/c"), binary), []module.Need{{Key: "file:/var/c", Module: "cp"}}},
+		"the same":        {doc(process("c", "/bin/c", "run"), binary, state1), nil},
+		"one more":        {doc(process("c", "/bin/c", "run"), process("d", "/bin/c", "version"), binary, state1), nil},
+		"another name":    {doc(process("d", "/bin/c", "run"), binary, state1), lostProcess},
+		"another command": {doc(process("c", "/bin/c", "version"), binary, state1), lostProcess},
+		"no arguments":    {doc(process("c", "/bin/c"), binary, state1), lostProcess},
+		"no process":      {doc(binary, state1), lostProcess},
+		"another program": {doc(process("c", "/bin/d"), binary, state1), lostProcess},
+		"no binary":       {doc(process("c", "/bin/c", "run"), state1), []module.Need{{Key: "file:/bin/c", Module: "cp"}}},
+		"no state":        {doc(process("c", "/bin/c", "run"), binary), []module.Need{{Key: "file:/var/c", Module: "cp"}}},
 	} {
 		m.must("cp", c.doc)
 		if lost := before["id-first"].Without(runners()); !reflect.DeepEqual(lost, c.lost) {

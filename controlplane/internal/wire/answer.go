@@ -105,8 +105,8 @@ const maxObjects = 2 * declaration.MaxResources
 
 // read reads one JSON value of at most most bytes, and calls with it. The bytes
 // count until it returns.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, most int64, into any, from payer, with func() error) error {
-	b, err := s.body(w, r, most, bodyTimeout, from)
+func (s *Server) read(w http.ResponseWriter, r *http.Request, most int64, into any, from []payer, with func() error) error {
+	b, err := s.body(w, r, most, bodyTimeout, from...)
 	if err != nil {
 		return err
 	}

@@ -9,14 +9,16 @@ import (
 )
 
 // maxBodies is how many bytes of bodies may be in memory at once. The shares are
-// how many of them may be for one node, one token and one source address: an
-// address or a token has room for the largest enrolment, and a node for the
-// largest of what else it sends.
+// how many of them may be for one node, one source address, and all those
+// together who have not proven who they are: an address has room for the largest
+// enrolment, a node for the largest of what else it sends, and what strangers
+// cannot take is the nodes'. A token has no share: its id is no secret, and
+// whoever knows it could use up what is its holder's.
 const (
-	maxBodies    = 64 << 20
-	nodeShare    = 4 << 20
-	tokenShare   = link.MaxEnrolBody
-	addressShare = link.MaxEnrolBody + 4<<20
+	maxBodies     = 64 << 20
+	nodeShare     = 4 << 20
+	addressShare  = link.MaxEnrolBody + 4<<20
+	strangerShare = maxBodies / 2
 )
 
 // A budget is a number of bytes to be given out, with a share for each of those
@@ -35,7 +37,12 @@ type payer struct {
 
 func byNode(id string) payer { return payer{"node", id, nodeShare} }
 
-func byToken(id string) payer { return payer{"token", id, tokenShare} }
+// strangers are all whose bodies are read before they have proven anything.
+var strangers = payer{"strangers", "", strangerShare}
+
+// byStranger is who pays for a body that proves nothing until it is read: all
+// strangers, and the address.
+func byStranger(r *http.Request) []payer { return []payer{strangers, byAddress(r)} }
 
 // byAddress is the address a request comes from; of IPv6 the network, in which
 // one machine has as many addresses as it likes (RFC 8981).

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -78,6 +79,34 @@ func TestANodeThatSendsALotIsToldToWaitAndOthersAreNot(t *testing.T) {
 	}
 	if status, answer, err := b.Post(t.Context(), link.PathReports, link.Report{ID: wiretest.ID()}); err != nil || status != http.StatusOK {
 		t.Errorf("another node: %d %+v, %v", status, answer, err)
+	}
+}
+
+func TestStrangersLeaveRoomForTheReportsOfNodes(t *testing.T) {
+	p := newPlane(t)
+	n := p.node("a")
+	k := p.token(admission.TokenOptions{})
+	// Bodies from many addresses, for a token whose id they know.
+	for i := range 2 * maxBodies >> 20 {
+		r := &http.Request{RemoteAddr: fmt.Sprintf("192.0.2.%d:1", i)}
+		p.bodies.take(1<<20, byStranger(r)...)
+	}
+	p.bodies.mu.Lock()
+	left := p.bodies.left
+	p.bodies.mu.Unlock()
+	if left != maxBodies-strangerShare || left < 4*nodeShare {
+		t.Fatalf("%d bytes are left to the nodes", left)
+	}
+	h, req := p.host(k, "b")
+	if a, err := h.Enrol(t.Context(), k, req); err != nil || a.Code != link.Busy {
+		t.Errorf("one stranger more: %+v, %v", a, err)
+	}
+	if status, a, err := n.Post(t.Context(), link.PathReports, link.Report{ID: wiretest.ID()}); err != nil || status != http.StatusOK {
+		t.Errorf("a node: %d %+v, %v", status, a, err)
+	}
+	p.bodies.give(strangerShare/2, strangers)
+	if a, err := h.Enrol(t.Context(), k, req); err != nil || a.Code != "" {
+		t.Errorf("when there is room again: %+v, %v", a, err)
 	}
 }
 

@@ -14,9 +14,11 @@
 //     because what is sent is always read from the state.
 //   - A peer that stops reading or writing is closed within 30 s; only an
 //     enrolment's body may take two minutes.
-//   - Connections, those before their first request, and the bytes of bodies are
-//     bounded, in all and for each who sends; the machine's own connections have
-//     a lane nobody else can fill.
+//   - Connections, those over which no known node has asked yet, and the bytes
+//     of bodies are bounded, in all and for each who sends. A stranger's
+//     connection ends after two minutes, strangers' bodies leave half of the
+//     bytes to the nodes, and the machine's own connections have a lane nobody
+//     else can fill.
 //   - Whatever is refused is refused with a code, a sentence, a remedy and a
 //     retry rule. A refused enrolment leaves a line in the log, nothing else.
 //

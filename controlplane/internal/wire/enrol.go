@@ -17,7 +17,7 @@ const maxHello = 4 << 10
 // hello says whom one speaks to.
 func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
 	var h link.Hello
-	err := s.read(w, r, maxHello, &h, byAddress(r), func() error { return admission.CheckProtocol(h.Protocol) })
+	err := s.read(w, r, maxHello, &h, byStranger(r), func() error { return admission.CheckProtocol(h.Protocol) })
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -61,7 +61,7 @@ func (s *Server) tryEnrol(w http.ResponseWriter, r *http.Request, token string) 
 	if err != nil {
 		return none, err
 	}
-	b, err := s.body(w, r, link.MaxEnrolBody, enrolTimeout, byToken(t.ID), byAddress(r))
+	b, err := s.body(w, r, link.MaxEnrolBody, enrolTimeout, byStranger(r)...)
 	if err != nil {
 		return none, err
 	}
@@ -79,7 +79,7 @@ func (s *Server) tryEnrol(w http.ResponseWriter, r *http.Request, token string) 
 // ack hears that the node's credential is durable.
 func (s *Server) ack(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	var a link.AckRequest
-	err := s.read(w, r, maxHello, &a, byNode(n.ID), func() error { return s.office.Ack(n.ID, a.EnrolmentID) })
+	err := s.read(w, r, maxHello, &a, []payer{byNode(n.ID)}, func() error { return s.office.Ack(n.ID, a.EnrolmentID) })
 	if err != nil {
 		s.refuse(w, err)
 		return

@@ -20,6 +20,7 @@ func (s *Server) asNode(handle func(http.ResponseWriter, *http.Request, *state.N
 			s.refuse(w, err)
 			return
 		}
+		known(r)
 		handle(w, r, n)
 	}
 }

@@ -15,7 +15,7 @@ const maxReport = 1 << 20
 // report keeps what one reconcile did.
 func (s *Server) report(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	var rep link.Report
-	err := s.read(w, r, maxReport, &rep, byNode(n.ID), func() error { return s.keepReport(n, &rep) })
+	err := s.read(w, r, maxReport, &rep, []payer{byNode(n.ID)}, func() error { return s.keepReport(n, &rep) })
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -63,7 +63,7 @@ func (s *Server) applied(n *state.Node, mesh *state.Mesh, rep *link.Report) {
 // inventory keeps what the node says it has.
 func (s *Server) inventory(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	var inv profile.Inventory
-	err := s.read(w, r, admission.MaxInventory, &inv, byNode(n.ID), func() error {
+	err := s.read(w, r, admission.MaxInventory, &inv, []payer{byNode(n.ID)}, func() error {
 		return s.office.Store.Batch(func(tx *state.Tx) error {
 			if _, err := current(tx, n.ID, n.Key); err != nil {
 				return err

@@ -66,7 +66,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    16 << 10,
-		ConnState:         observe,
+		ConnContext:       remember,
 		// Failed handshakes are other people's doing and would fill the log.
 		ErrorLog: log.New(io.Discard, "", 0),
 		HTTP2: &http.HTTP2Config{
