@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -20,10 +21,13 @@ type event struct {
 type test struct{ pkg, name string }
 
 // Write reads the stream to its end and writes the report. It returns false
-// when something failed, or nothing was tested.
-func Write(w io.Writer, stream io.Reader) (ok bool, err error) {
+// when something failed, or nothing was tested; and, when expected is not nil,
+// when a test was skipped that is not in it ("PACKAGE TEST"): where everything
+// a test needs is there, a tool that went missing must not go unseen.
+func Write(w io.Writer, stream io.Reader, expected []string) (ok bool, err error) {
 	printed := map[test]*strings.Builder{}
 	var skipped []string
+	missing := 0
 	var ran, failed, packages int
 	broken := false
 
@@ -67,7 +71,12 @@ func Write(w io.Writer, stream io.Reader) (ok bool, err error) {
 				failed++
 				fmt.Fprint(w, text)
 			case "skip":
-				skipped = append(skipped, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(text)))
+				how := "skipped"
+				if expected != nil && !slices.Contains(expected, e.Package+" "+e.Test) {
+					how = "skipped, and may not be here"
+					missing++
+				}
+				skipped = append(skipped, fmt.Sprintf("%s: %s %s: %s", how, e.Package, e.Test, reason(text)))
 			}
 		}
 		if rerr == io.EOF {
@@ -83,9 +92,9 @@ func Write(w io.Writer, stream io.Reader) (ok bool, err error) {
 	}
 	fmt.Fprintf(w, "\n%d tests passed, %d failed, %d were skipped, in %d packages\n", ran, failed, len(skipped), packages)
 	for _, s := range skipped {
-		fmt.Fprintf(w, "  skipped: %s\n", s)
+		fmt.Fprintf(w, "  %s\n", s)
 	}
-	return !broken && failed == 0 && len(printed) == 0 && packages > 0, nil
+	return !broken && failed == 0 && missing == 0 && len(printed) == 0 && packages > 0, nil
 }
 
 // reason finds "reason" in what a skipped test printed, "file.go:12: reason".

@@ -89,7 +89,7 @@ func TestReport(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			ok, err := Write(&out, strings.NewReader(streams[name]))
+			ok, err := Write(&out, strings.NewReader(streams[name]), nil)
 			if err != nil || ok != c.ok {
 				t.Errorf("ok is %v, error %v", ok, err)
 			}
@@ -112,10 +112,31 @@ func TestReport(t *testing.T) {
 
 func TestNothingTestedIsAFailure(t *testing.T) {
 	var out bytes.Buffer
-	if ok, err := Write(&out, strings.NewReader("go: cannot find main module\n")); ok || err != nil {
+	if ok, err := Write(&out, strings.NewReader("go: cannot find main module\n"), nil); ok || err != nil {
 		t.Errorf("ok is %v, error %v", ok, err)
 	}
 	if !strings.Contains(out.String(), "cannot find main module") {
 		t.Errorf("it keeps the reason back: %s", &out)
+	}
+}
+
+func TestASkipThatIsNotExpectedFails(t *testing.T) {
+	const stream = `{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: zstd is not here\n"}
+{"Action":"skip","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p"}
+`
+	for name, c := range map[string]struct {
+		expected []string
+		ok       bool
+	}{
+		"anything may be skipped": {nil, true},
+		"it may":                  {[]string{"p TestB", "p TestA"}, true},
+		"it may not":              {[]string{"p TestB"}, false},
+	} {
+		var out strings.Builder
+		ok, err := Write(&out, strings.NewReader(stream), c.expected)
+		if ok != c.ok || err != nil || !strings.Contains(out.String(), "p TestA: zstd is not here") {
+			t.Errorf("%s: %v, %v\n%s", name, ok, err, &out)
+		}
 	}
 }
