@@ -9,6 +9,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
@@ -166,6 +167,16 @@ func (p *Policy) key(id string, scope Scope) (*ecdsa.PublicKey, int, error) {
 	return nil, 0, ErrUnknownKey
 }
 
+// Key returns the key called id (KeyID) when it may sign for scope; the error is
+// a fault of kind Refused with ErrUnknownKey or ErrRevokedKey in its chain.
+func (p *Policy) Key(id string, scope Scope) (*ecdsa.PublicKey, error) {
+	key, _, err := p.key(id, scope)
+	if err != nil {
+		return nil, fault.Refusedf("key %s may not sign: %w", id, err)
+	}
+	return key, nil
+}
+
 // FromKeys trusts the public keys, ECDSA P-256, for releases.
 func FromKeys(keys ...crypto.PublicKey) (*Policy, error) {
 	p := &Policy{loose: map[string]*ecdsa.PublicKey{}}
@@ -179,6 +190,28 @@ func FromKeys(keys ...crypto.PublicKey) (*Policy, error) {
 	return p, nil
 }
 
+// Keys returns the keys that may sign for scope, sorted by id: those the root in
+// force names and, for releases, those from key files.
+func (p *Policy) Keys(scope Scope) []Key {
+	var out []Key
+	if l := p.inForce(); l != nil {
+		for _, k := range l.root.Keys {
+			if slices.Contains(k.Scope, scope) {
+				k.Scope = slices.Clone(k.Scope)
+				out = append(out, k)
+			}
+		}
+	}
+	for id, pub := range p.loose {
+		_, version, err := p.key(id, scope)
+		if k, errKey := NewKey(pub, scope); err == nil && errKey == nil && version == 0 {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b Key) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
 // May reports whether the key may sign for scope; the error is a fault of kind
 // Refused with ErrUnknownKey or ErrRevokedKey in its chain.
 func (p *Policy) May(public crypto.PublicKey, scope Scope) error {
@@ -186,8 +219,6 @@ func (p *Policy) May(public crypto.PublicKey, scope Scope) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := p.key(id, scope); err != nil {
-		return fault.Refusedf("key %s may not sign: %w", id, err)
-	}
-	return nil
+	_, err = p.Key(id, scope)
+	return err
 }

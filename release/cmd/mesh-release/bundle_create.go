@@ -1,17 +1,14 @@
 package main
 
 import (
-	"context"
-	"crypto"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/pack"
 	"github.com/nox-mesh/nox-mesh/release/internal/recipe"
 )
 
@@ -49,7 +46,7 @@ func (p *program) bundleCreateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			info, err := s.bundle(c.Context(), r, counter, out)
+			info, err := pack.Bundle(c.Context(), s, r, counter, out)
 			if err != nil {
 				return err
 			}
@@ -67,20 +64,4 @@ func (p *program) bundleCreateCommand() *cobra.Command {
 	c.Flags().Uint64Var(&counter, "counter", 0, "counter of the bundle; also its time, in seconds since 1970")
 	p.signing(c)
 	return c
-}
-
-// bundle builds the bundle of a filled recipe. Its counter is its time as well:
-// nothing of a bundle may depend on when it was built.
-func (s *signer) bundle(ctx context.Context, r *recipe.Recipe, counter uint64, out string) (*bundle.Info, error) {
-	if counter > maxCounter {
-		return nil, fault.Usagef("cannot make a bundle: the counter %d is above %d", counter, uint64(maxCounter))
-	}
-	spec, err := r.Spec(counter)
-	if err != nil {
-		return nil, err
-	}
-	spec.Created = time.Unix(int64(counter), 0).UTC()
-	spec.Roots = s.roots
-	spec.Signers = []crypto.Signer{s.key}
-	return bundle.Build(ctx, out, spec)
 }

@@ -14,10 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
+	"github.com/nox-mesh/nox-mesh/release/internal/pack"
+	"github.com/nox-mesh/nox-mesh/release/internal/signing"
 )
 
 // A comparison is how a file of a release compares to the one built again.
@@ -29,25 +32,24 @@ type comparison struct {
 }
 
 func (p *program) rebuildCommand() *cobra.Command {
-	var source string
+	var source, trusted string
 	c := &cobra.Command{
 		Use:   "rebuild DIR",
 		Short: "Build a release again and compare it byte by byte",
 		Long: "Build the release in DIR again, with its version, counter and architectures, from\n" +
 			"the source tree in the current directory, and compare every file, signatures\n" +
-			"included. Exit 1 when one differs. It takes the keys that signed, and the same Go.",
-		Example: "  mesh-release rebuild --keys keys dist",
+			"included. Exit 1 when one differs. It takes the same Go.\n\n" +
+			"Nobody needs the secret keys for that: with --trust the signatures of the release\n" +
+			"are taken where they cover what was built. Only to see byte by byte where a file\n" +
+			"differs it takes the keys that signed.",
+		Example: "  mesh-release rebuild --trust public dist\n  mesh-release rebuild --keys keys dist",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			r := &release{source: source}
-			var err error
-			if r.signer, err = p.signer(); err != nil {
+			m, signer, err := p.rebuilder(args[0], trusted)
+			if err != nil {
 				return err
 			}
-			if r.signer.packages, err = p.packageKey(); err != nil {
-				return err
-			}
-			all, err := r.again(c.Context(), args[0])
+			all, err := again(c.Context(), args[0], m, pack.Release{Source: source, Signer: signer})
 			if err != nil {
 				return err
 			}
@@ -55,38 +57,60 @@ func (p *program) rebuildCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&source, "source", ".", "source tree")
+	c.Flags().StringVar(&trusted, "trust", "", "directory of release roots and public keys, for whoever has no secret ones")
 	p.signing(c)
 	return c
 }
 
+// rebuilder reads what the release in dir consists of, and finds who signs it
+// again.
+func (p *program) rebuilder(dir, trusted string) (pack.Manifest, *signing.Signer, error) {
+	if trusted == "" {
+		signer, err := p.publisher()
+		if err != nil {
+			return pack.Manifest{}, nil, err
+		}
+		m, err := check.ReadManifest(dir, signer.Policy)
+		return m, signer, err
+	}
+	policy, err := trust.LoadDir(trusted)
+	if err != nil {
+		return pack.Manifest{}, nil, err
+	}
+	m, err := check.ReadManifest(dir, policy)
+	if err != nil {
+		return m, nil, err
+	}
+	signer, err := signing.Again(dir, m.Names(), policy.Chain())
+	return m, signer, err
+}
+
 // again builds the release in dir a second time and compares.
-func (r *release) again(ctx context.Context, dir string) ([]comparison, error) {
-	m, err := check.ReadManifest(dir, r.signer.policy)
+func again(ctx context.Context, dir string, m pack.Manifest, r pack.Release) ([]comparison, error) {
+	compiler, err := build.New(ctx, r.Source)
 	if err != nil {
 		return nil, err
 	}
-	compiler, err := build.New(ctx, r.source)
-	if err != nil {
-		return nil, err
-	}
-	if compiler.GoVersion != m.Go {
-		return nil, fault.Failedf("cannot build release %q again: it was built with %s, here is %s", dir, m.Go, compiler.GoVersion).
-			Hint("install %s; another Go gives other bytes", m.Go)
+	for _, tool := range [][3]string{
+		{m.Go, compiler.GoVersion, "another Go gives other bytes"},
+		{m.Compressor, pack.Compressor(), "a mesh-release with that gives the same bytes"},
+	} {
+		if tool[0] != tool[1] {
+			return nil, fault.Failedf("cannot build release %q again: it was built with %s, here is %s", dir, tool[0], tool[1]).
+				Hint("take %s; %s", tool[0], tool[2])
+		}
 	}
 	work, err := os.MkdirTemp("", "mesh-release-*")
 	if err != nil {
 		return nil, fmt.Errorf("cannot build release %q again: %w", dir, err)
 	}
 	defer os.RemoveAll(work)
-	r.out, r.version, r.counter = filepath.Join(work, "dist"), m.Version, m.Counter
-	archs := m.Architectures()
-	if err := r.check(archs); err != nil {
-		return nil, err
+	r.Version, r.Counter, r.Commit = m.Version, m.Counter, build.Commit(ctx, r.Source)
+	out := filepath.Join(work, "dist")
+	if _, err := compileAndPack(ctx, r, m.Architectures(), out); err != nil {
+		return nil, fmt.Errorf("cannot build release %q again: %w", dir, err)
 	}
-	if _, err := r.run(ctx, archs); err != nil {
-		return nil, err
-	}
-	return compare(dir, r.out)
+	return compare(dir, out)
 }
 
 func (p *program) printComparison(dir string, all []comparison) error {

@@ -22,7 +22,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/attest"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
-	"github.com/nox-mesh/nox-mesh/release/internal/keys"
+	"github.com/nox-mesh/nox-mesh/release/internal/signing"
 )
 
 const testPassphrase = "correct horse"
@@ -55,6 +55,7 @@ func TestARelease(t *testing.T) {
 		"what does not belong together is no release":      notTogether,
 		"what is stated is what is packed":                 stated,
 		"built again it is the same bytes, or one is told": builtAgain,
+		"programs compiled by others give the same":        packed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "copy")
@@ -165,14 +166,10 @@ func verify(t *testing.T) error {
 	return err
 }
 
-func publisher(t *testing.T) *signer {
+func publisher(t *testing.T) *signing.Signer {
 	t.Helper()
-	p := &program{keys: "keys", secret: []byte(testPassphrase)}
-	s, err := p.signer()
+	s, err := (&program{keys: "keys", secret: []byte(testPassphrase)}).publisher()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if s.packages, err = keys.OpenPackage("keys", p.passphrase); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -180,25 +177,22 @@ func publisher(t *testing.T) *signer {
 
 // resign makes release.json and SHA256SUMS fit what lies in "dist", as if the
 // publisher had published it so.
-func resign(t *testing.T, s *signer) {
+func resign(t *testing.T, s *signing.Signer) {
 	t.Helper()
 	m, err := check.ParseManifest(read(t, "dist/release.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &release{signer: s, out: "dist"}
-	for _, f := range m.Files {
-		if err := r.add(f.Name); err != nil {
-			t.Fatal(err)
-		}
+	for i, f := range m.Files {
+		b := read(t, "dist/"+f.Name)
+		m.Files[i].Size, m.Files[i].SHA256 = int64(len(b)), digest.FromBytes(b).Encoded()
 	}
-	m.Files = r.files
 	b, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{"SHA256SUMS": m.Sums(), "release.json": b} {
-		sig, err := trust.Sign(s.key, digest.FromBytes(content))
+		sig, err := trust.Sign(s.Key, digest.FromBytes(content))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,14 +258,14 @@ func tarballByManifest(t *testing.T) {
 		b := slices.Clone(good)
 		b[at] ^= 2
 		write(t, file, b)
-		if _, err := s.file(file); err != nil {
+		if _, err := s.File(file); err != nil {
 			t.Fatal(err)
 		}
 		resign(t, s)
 		refused(t, "byte "+string(rune('0'+at%10)), filepath.Base(file))
 	}
 	write(t, file, append(slices.Clone(good), 0))
-	if _, err := s.file(file); err != nil {
+	if _, err := s.File(file); err != nil {
 		t.Fatal(err)
 	}
 	resign(t, s)
@@ -343,7 +337,7 @@ func notTogether(t *testing.T) {
 		"no release.json":    {func() error { return os.Remove("dist/release.json") }, "no finished release"},
 		"a symlink":          {func() error { os.Remove(floor); return os.Symlink("SHA256SUMS", floor) }, "not a regular file"},
 		"a pipe":             {func() error { os.Remove(floor); return syscall.Mkfifo(floor, 0o600) }, "not a regular file"},
-		"sums of a mirror":   {func() error { return s.written("dist", "SHA256SUMS", nil) }, "SHA256SUMS"},
+		"sums of a mirror":   {func() error { return s.Write("dist/SHA256SUMS", nil) }, "SHA256SUMS"},
 		"one that was empty": {func() error { return os.Truncate("dist/release.json", 0) }, "release.json"},
 	} {
 		os.Remove("dist/arch/README")
@@ -374,7 +368,7 @@ func stated(t *testing.T) {
 	)
 	good := map[string][]byte{sbom: read(t, sbom), of: read(t, of), how: read(t, how)}
 	p := attest.Program{Name: "mesh-host", Version: "1.0.0", Time: time.Unix(1700000000, 0)}
-	policy := s.policy
+	policy := s.Policy
 	st, err := attest.Verify(good[how], policy)
 	if err != nil {
 		t.Fatal(err)
@@ -384,9 +378,9 @@ func stated(t *testing.T) {
 			p.SHA256 = x.SHA256
 		}
 	}
-	signed := func(s *signer, st attest.Statement) []byte {
+	signed := func(s *signing.Signer, st attest.Statement) []byte {
 		t.Helper()
-		b, err := attest.Sign(s.key, st)
+		b, err := attest.Sign(s.Key, st)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,6 +446,17 @@ func builtAgain(t *testing.T) {
 	if strings.Contains(out, "differs") || strings.Count(out, " same\n") != len(listing(t)) {
 		t.Errorf("%s", out)
 	}
+	// Whoever has no secret key gets the same signatures, as far as they cover.
+	mesh(t, 0, "keys", "export", "keys", "--out", "public")
+	out = mesh(t, 0, "rebuild", "--trust", "public", "--source", "copy", "dist")
+	if strings.Contains(out, "differs") || strings.Count(out, " same\n") != len(listing(t)) {
+		t.Errorf("without a key: %s", out)
+	}
+	write(t, "copy/LICENSE", append(read(t, "copy/LICENSE"), '\n'))
+	if out := mesh(t, fault.Failed, "rebuild", "--trust", "public", "--source", "copy", "dist"); !strings.Contains(out, `"nox-mesh-host-1.0.0-linux-x86_64.tar.gz": it has other bytes than that of the release`) {
+		t.Errorf("another licence, without a key: %s", out)
+	}
+	write(t, "copy/LICENSE", read(t, "src/LICENSE"))
 	write(t, "dist/nox-mesh-1.0.0-linux-x86_64.bundle.tar", append(read(t, "dist/nox-mesh-1.0.0-linux-x86_64.bundle.tar"), 0))
 	write(t, "dist/more", nil)
 	main := "copy/host/cmd/mesh-host/main.go"

@@ -3,17 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
-	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
-	"github.com/nox-mesh/nox-mesh/release/internal/keys"
 	"github.com/nox-mesh/nox-mesh/release/internal/repository"
+	"github.com/nox-mesh/nox-mesh/release/internal/signing"
 )
 
 func (p *program) repoCommand() *cobra.Command {
@@ -21,21 +18,6 @@ func (p *program) repoCommand() *cobra.Command {
 		"  mesh-release repo add --keys keys repo/x86_64 dist/*.pkg.tar.zst\n"+
 			"  mesh-release repo publish --trust keys --to /srv/http/x86_64 repo/x86_64",
 		p.repoAddCommand(), p.repoRemoveCommand(), p.repoPublishCommand(), p.repoListCommand())
-}
-
-// repoSigner signs databases with the package key.
-type repoSigner struct{ key *keys.PackageKey }
-
-func (s repoSigner) Sign(message io.Reader, date time.Time) ([]byte, error) {
-	return keys.SignPackage(s.key, message, date)
-}
-
-// repoVerifier takes what the release root in force names for packages.
-type repoVerifier struct{ policy *trust.Policy }
-
-func (v repoVerifier) Verify(message io.Reader, signature []byte) error {
-	_, err := v.policy.VerifyPackage(message, signature, trust.Times{Clock: clock.System.Now()})
-	return err
 }
 
 // repoSigning fills in what a change of a repository needs.
@@ -53,7 +35,7 @@ func (p *program) repoSigning(o *repository.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Signer = repoSigner{key}
+	o.Signer = key
 	return nil
 }
 
@@ -66,7 +48,7 @@ func (p *program) repoTrust(dir string, o *repository.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Verifier = repoVerifier{policy}
+	o.Verifier = signing.Verifier{Policy: policy}
 	return nil
 }
 

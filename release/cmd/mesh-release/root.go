@@ -10,6 +10,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/version"
 	"github.com/nox-mesh/nox-mesh/release/internal/keys"
+	"github.com/nox-mesh/nox-mesh/release/internal/signing"
 )
 
 // A program is what all commands share: where they read and write, and the
@@ -39,7 +40,7 @@ func run(ctx context.Context, args []string, std cli.Stdio) error {
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
 	root.SetArgs(args)
-	root.AddCommand(p.keysCommand(), p.buildCommand(), p.bundleCommand(), p.signCommand(), p.verifyCommand(), p.rebuildCommand(), p.repoCommand())
+	root.AddCommand(p.keysCommand(), p.buildCommand(), p.packCommand(), p.bundleCommand(), p.signCommand(), p.verifyCommand(), p.rebuildCommand(), p.repoCommand())
 	wrongUsage(root)
 	return root.ExecuteContext(ctx)
 }
@@ -85,7 +86,7 @@ func (p *program) passphraseFlag(c *cobra.Command) {
 }
 
 // signer opens the release key and reads the chain of roots beside it.
-func (p *program) signer() (*signer, error) {
+func (p *program) signer() (*signing.Signer, error) {
 	if p.keys == "" {
 		return nil, fault.Usagef("cannot sign: no keys are named").Hint("give --keys DIR")
 	}
@@ -97,12 +98,26 @@ func (p *program) signer() (*signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSigner(key, roots)
+	return signing.New(key, nil, roots)
+}
+
+// publisher opens all keys that a release takes.
+func (p *program) publisher() (*signing.Signer, error) {
+	s, err := p.signer()
+	if err != nil {
+		return nil, err
+	}
+	s.Packages, err = p.packageKey()
+	return s, err
 }
 
 // packageKey opens the key that signs for pacman.
-func (p *program) packageKey() (*keys.PackageKey, error) {
-	return keys.OpenPackage(p.keys, p.passphrase)
+func (p *program) packageKey() (signing.Packages, error) {
+	key, err := keys.OpenPackage(p.keys, p.passphrase)
+	if err != nil {
+		return nil, err
+	}
+	return signing.With(key), nil
 }
 
 // passphrase asks once, however many keys it opens.

@@ -20,7 +20,7 @@ func (p *program) signCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, err := s.file(args[0])
+			d, err := s.File(args[0])
 			if err != nil {
 				return err
 			}

@@ -24,11 +24,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 
@@ -168,7 +166,7 @@ func verify(b []byte, p *trust.Policy) (Statement, error) {
 	if err := errors.Join(errHint, errPayload, errSig); err != nil {
 		return Statement{}, errors.New("it is not base64 where it should be")
 	}
-	key, err := releaseKey(hex.EncodeToString(hint), p)
+	key, err := p.Key(hex.EncodeToString(hint), trust.ScopeRelease)
 	if err != nil {
 		return Statement{}, err
 	}
@@ -187,34 +185,6 @@ func verify(b []byte, p *trust.Policy) (Statement, error) {
 		out.Subjects = append(out.Subjects, Subject{Name: s.Name, SHA256: s.Digest["sha256"]})
 	}
 	return out, nil
-}
-
-// releaseKey finds the key in the root in force.
-func releaseKey(id string, p *trust.Policy) (*ecdsa.PublicKey, error) {
-	b := p.RootBytes()
-	if b == nil {
-		return nil, errors.New("no release root is trusted")
-	}
-	root, err := trust.ParseRoot(b)
-	if err != nil {
-		return nil, err
-	}
-	for _, k := range root.Keys {
-		block, _ := pem.Decode([]byte(k.Public))
-		if k.ID != id || block == nil {
-			continue
-		}
-		parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		key, ok := parsed.(*ecdsa.PublicKey)
-		if !ok {
-			break
-		}
-		return key, p.May(key, trust.ScopeRelease)
-	}
-	return nil, fmt.Errorf("%w %s", trust.ErrUnknownKey, id)
 }
 
 // strictBase64 has one spelling for the same bytes.

@@ -164,29 +164,3 @@ func TestOtherArchitecture(t *testing.T) {
 		}
 	}
 }
-
-func TestCounterIsTheTimeOfTheCommit(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not here")
-	}
-	dir := source(t)
-	c, err := New(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.CommitTime(t.Context()); err == nil || !strings.Contains(fault.RemedyOf(err), "--counter") {
-		t.Errorf("without a commit: %v", err)
-	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.test", "-c", "commit.gpgsign=false", "commit", "-q", "-m", "x"}} {
-		cmd := exec.Command(git, args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GIT_COMMITTER_DATE=1700000123 +0200", "GIT_CONFIG_NOSYSTEM=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-	}
-	if n, err := c.CommitTime(t.Context()); err != nil || n != 1700000123 {
-		t.Errorf("%d, %v", n, err)
-	}
-}

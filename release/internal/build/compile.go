@@ -8,8 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/internal/child"
@@ -108,31 +106,4 @@ func (c *Compiler) Build(ctx context.Context, id, architecture, version, dir str
 		return "", fmt.Errorf("cannot build %q for %s: %w", id, architecture, err)
 	}
 	return out, nil
-}
-
-// CommitTime returns when the commit of the source tree was made, in seconds
-// since 1970: the counter of a release.
-func (c *Compiler) CommitTime(ctx context.Context) (uint64, error) {
-	none := func(err error) error {
-		return fault.Failedf("cannot take the counter from the commit: %w", err).Hint("give --counter N")
-	}
-	git, err := exec.LookPath("git")
-	if err == nil {
-		git, err = filepath.Abs(git)
-	}
-	if err != nil {
-		return 0, none(err)
-	}
-	res, err := child.Run(ctx, child.Command{
-		Path: git, Args: []string{"log", "-1", "--no-show-signature", "--format=%ct"}, Dir: c.source,
-		Env: []string{"HOME=" + os.Getenv("HOME")},
-	})
-	if err != nil {
-		return 0, none(err)
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(res.Stdout)), 10, 63)
-	if err != nil {
-		return 0, none(err)
-	}
-	return n, nil
 }

@@ -34,6 +34,8 @@ type Target struct {
 	ModTimestamp string   `yaml:"mod_timestamp"`
 	GOOS         []string `yaml:"goos"`
 	GOARCH       []string `yaml:"goarch"`
+	// Hooks run after a build and change nothing of it; they are GoReleaser's.
+	Hooks yaml.Node `yaml:"hooks"`
 }
 
 // A Config is what .goreleaser.yaml says about builds.

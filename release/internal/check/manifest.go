@@ -33,10 +33,14 @@ const (
 type Manifest struct {
 	Schema  int    `json:"schema"`
 	Version string `json:"version"`
+	// Channel is "stable", or "testing" for a pre-release.
+	Channel string `json:"channel"`
 	// Counter grows with each release; bundles carry the same.
 	Counter uint64 `json:"counter"`
 	// Go is the toolchain that gives the same bytes again.
 	Go string `json:"go"`
+	// Compressor is the module, with its version, that packed them.
+	Compressor string `json:"compressor"`
 	// Files are all files but release.json, SHA256SUMS and their signatures, by
 	// name; a name is relative to the directory.
 	Files []File `json:"files"`
@@ -49,6 +53,14 @@ type File struct {
 	Size int64 `json:"size"`
 	// SHA256 is in hex.
 	SHA256 string `json:"sha256"`
+}
+
+// Channel is whom a version is for.
+func Channel(version string) string {
+	if strings.Contains(version, "-") {
+		return "testing"
+	}
+	return "stable"
 }
 
 // Encode writes release.json.
@@ -65,6 +77,18 @@ func (m Manifest) Sums() []byte {
 		fmt.Fprintf(&b, "%s  %s\n", f.SHA256, f.Name)
 	}
 	return b.Bytes()
+}
+
+// Names are the names of all files of the release.
+func (m Manifest) Names() []string {
+	var out []string
+	for _, f := range m.Files {
+		out = append(out, f.Name)
+	}
+	for _, name := range []string{ManifestName, SumsName} {
+		out = append(out, name, name+trust.SignatureSuffix)
+	}
+	return out
 }
 
 // Architectures are those the release has a tarball for, sorted.
@@ -91,6 +115,9 @@ func ParseManifest(b []byte) (Manifest, error) {
 	}
 	if again, err := m.Encode(); err != nil || !bytes.Equal(again, b) {
 		return Manifest{}, fault.Refusedf("it is not written as mesh-release writes it")
+	}
+	if m.Channel != Channel(m.Version) {
+		return Manifest{}, fault.Refusedf("it says channel %q of version %q", m.Channel, m.Version)
 	}
 	if m.Schema != 1 || m.Counter > maxCounter {
 		return Manifest{}, fault.Refusedf("schema %d, counter %d: this mesh-release does not know it", m.Schema, m.Counter)

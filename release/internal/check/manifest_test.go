@@ -11,7 +11,7 @@ import (
 func manifest(t testing.TB, change func(*Manifest)) []byte {
 	t.Helper()
 	zero := strings.Repeat("0", 64)
-	m := Manifest{Schema: 1, Version: "1.0.0", Counter: 7, Go: "go1.26.0", Files: []File{
+	m := Manifest{Schema: 1, Version: "1.0.0", Channel: "stable", Counter: 7, Go: "go1.26.0", Files: []File{
 		{"arch/x86_64/nox-mesh.db", 1, zero}, {"nox-mesh-host-1.0.0-linux-aarch64.tar.gz", 2, zero}, {"nox-mesh-host-1.0.0-linux-x86_64.tar.gz", 2, zero},
 	}}
 	change(&m)
@@ -40,6 +40,8 @@ func TestManifestHasOneSpelling(t *testing.T) {
 		"another case":     bytes.Replace(good, []byte(`"go"`), []byte(`"Go"`), 1),
 		"a key twice":      bytes.Replace(good, []byte(`"schema": 1`), []byte(`"schema": 2, "schema": 1`), 1),
 		"another schema":   manifest(t, func(m *Manifest) { m.Schema = 2 }),
+		"another channel":  manifest(t, func(m *Manifest) { m.Channel = "testing" }),
+		"a pre-release":    manifest(t, func(m *Manifest) { m.Version = "1.0.0-rc.1" }),
 		"a large counter":  manifest(t, func(m *Manifest) { m.Counter = 1 << 33 }),
 		"a name twice":     manifest(t, func(m *Manifest) { m.Files[1] = m.Files[0] }),
 		"not in order":     manifest(t, func(m *Manifest) { m.Files[0], m.Files[1] = m.Files[1], m.Files[0] }),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
 
 // Add adds packages, each a file with its signature beside it, to the repository
@@ -67,19 +68,19 @@ func Remove(ctx context.Context, dir string, names []string, o Options) (Outcome
 // change reads the repository, lets edit change what it holds, and replaces the
 // directory.
 func change(ctx context.Context, dir string, o Options, edit func(*state, *Outcome) error) (Outcome, error) {
-	p, err := openPlace(dir, !o.DryRun)
+	p, err := place.Open(dir, !o.DryRun)
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer p.close()
-	if err := p.notWhereWeAre(); err != nil {
+	defer p.Close()
+	if err := p.NotWhereWeAre(); err != nil {
 		return Outcome{}, err
 	}
-	if err := lock(ctx, p); err != nil {
+	if err := place.Lock(ctx, p); err != nil {
 		return Outcome{}, err
 	}
 	if !o.DryRun {
-		if err := p.sweep(); err != nil {
+		if err := p.Sweep(); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -102,7 +103,7 @@ func change(ctx context.Context, dir string, o Options, edit func(*state, *Outco
 	if o.DryRun || len(done.Added)+len(done.Dropped) == 0 {
 		return done, nil
 	}
-	return done, p.replace(func(next *durable.Dir) error {
+	return done, p.Replace(func(next *durable.Dir) error {
 		for _, i := range s.items {
 			if err := ctx.Err(); err != nil {
 				return err

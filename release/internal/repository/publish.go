@@ -16,6 +16,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
 
 // Publish puts what the repository in dir holds into the directory to, which is
@@ -31,27 +32,27 @@ func Publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
 }
 
 func publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
-	from, err := openPlace(dir, false)
+	from, err := place.Open(dir, false)
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer from.close()
-	target, err := openPlace(to, !o.DryRun)
+	defer from.Close()
+	target, err := place.Open(to, !o.DryRun)
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer target.close()
-	if from.path == target.path {
+	defer target.Close()
+	if from.Path == target.Path {
 		return Outcome{}, fault.Usagef("they are the same directory")
 	}
-	if err := target.notWhereWeAre(); err != nil {
+	if err := target.NotWhereWeAre(); err != nil {
 		return Outcome{}, err
 	}
-	if err := lock(ctx, from, target); err != nil {
+	if err := place.Lock(ctx, from, target); err != nil {
 		return Outcome{}, err
 	}
 	if !o.DryRun {
-		if err := target.sweep(); err != nil {
+		if err := target.Sweep(); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -69,7 +70,7 @@ func publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
 	if err := s.check(ctx, o.Verifier); err != nil {
 		return Outcome{}, err
 	}
-	return target.take(ctx, s, o.DryRun)
+	return s.take(ctx, target, o.DryRun)
 }
 
 // check reads every package and holds it against its signature and its entry.
@@ -120,11 +121,11 @@ func (s *state) checkItem(i *item, v Verifier) error {
 	return nil
 }
 
-// take replaces the directory of p by what s holds.
-func (p *place) take(ctx context.Context, s *state, dryRun bool) (Outcome, error) {
+// take replaces the directory in p by what s holds.
+func (s *state) take(ctx context.Context, p *place.Place, dryRun bool) (Outcome, error) {
 	out := Outcome{Added: []string{}, Dropped: []string{}, Listed: len(s.entries())}
 	old := &state{items: map[string]*item{}}
-	dir, err := durable.OpenDir(p.path)
+	dir, err := durable.OpenDir(p.Path)
 	if err == nil {
 		old.dir = dir
 		defer old.close()
@@ -148,7 +149,7 @@ func (p *place) take(ctx context.Context, s *state, dryRun bool) (Outcome, error
 	if dryRun {
 		return out, nil
 	}
-	return out, p.replace(func(next *durable.Dir) error {
+	return out, p.Replace(func(next *durable.Dir) error {
 		for name := range s.items {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -194,15 +195,15 @@ func List(ctx context.Context, dir string, o Options) ([]Package, error) {
 }
 
 func list(ctx context.Context, dir string, o Options) ([]Package, error) {
-	p, err := openPlace(dir, false)
+	p, err := place.Open(dir, false)
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
-	if _, err := os.Stat(p.path); err != nil {
+	defer p.Close()
+	if _, err := os.Stat(p.Path); err != nil {
 		return nil, err
 	}
-	if err := lock(ctx, p); err != nil {
+	if err := place.Lock(ctx, p); err != nil {
 		return nil, err
 	}
 	s, err := readState(p, o.Verifier)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
 
 func mustPublish(t testing.TB, dir, to string, o Options) Outcome {
@@ -219,12 +220,12 @@ func TestManyAtOnceLoseNothing(t *testing.T) {
 func TestWaitingForTheLockCanBeGivenUp(t *testing.T) {
 	p := newPublisher(t)
 	dir := t.TempDir() + "/repo"
-	held, err := openPlace(dir, true)
+	held, err := place.Open(dir, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.close()
-	if err := lock(t.Context(), held); err != nil {
+	defer held.Close()
+	if err := place.Lock(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

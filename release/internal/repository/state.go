@@ -13,6 +13,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/arch"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
 
 // The databases, in the order in which they are written.
@@ -49,9 +50,9 @@ type item struct {
 
 // readState reads the directory of p. One that is not there, or has no database,
 // lists nothing.
-func readState(p *place, v Verifier) (*state, error) {
+func readState(p *place.Place, v Verifier) (*state, error) {
 	s := &state{items: map[string]*item{}}
-	dir, err := durable.OpenDir(p.path)
+	dir, err := durable.OpenDir(p.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}

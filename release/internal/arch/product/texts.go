@@ -17,6 +17,10 @@ type Texts struct{ Man, Bash, Zsh, Fish []byte }
 // Describe runs the program at path, which must be one for this machine, and
 // takes down what it says of itself.
 func Describe(ctx context.Context, path string) (Texts, error) {
+	if path == "" {
+		return Texts{}, fault.Failedf("cannot describe the programs: none of them runs on this machine").
+			Hint("give those for this machine as well, or run it on one of theirs")
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return Texts{}, err

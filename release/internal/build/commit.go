@@ -1,4 +1,4 @@
-package attest
+package build
 
 import (
 	"context"
@@ -6,9 +6,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/nox-mesh/nox-mesh/internal/child"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 var commitPattern = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
@@ -44,4 +46,31 @@ func Commit(ctx context.Context, source string) string {
 		}
 	}
 	return head
+}
+
+// CommitTime returns when the commit of the source tree at source was made, in seconds
+// since 1970: the counter of a release.
+func CommitTime(ctx context.Context, source string) (uint64, error) {
+	none := func(err error) error {
+		return fault.Failedf("cannot take the counter from the commit: %w", err).Hint("give --counter N")
+	}
+	git, err := exec.LookPath("git")
+	if err == nil {
+		git, err = filepath.Abs(git)
+	}
+	if err != nil {
+		return 0, none(err)
+	}
+	res, err := child.Run(ctx, child.Command{
+		Path: git, Args: []string{"log", "-1", "--no-show-signature", "--format=%ct"}, Dir: source,
+		Env: []string{"HOME=" + os.Getenv("HOME")},
+	})
+	if err != nil {
+		return 0, none(err)
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(string(res.Stdout)), 10, 63)
+	if err != nil {
+		return 0, none(err)
+	}
+	return n, nil
 }

@@ -1,4 +1,12 @@
-package repository
+// Package place replaces a directory whole: a new one is filled beside it, synced,
+// and exchanged with it by one rename (renameat2(2)), so that whoever reads sees
+// the old one or the new one at every instant, also after a kill or a power cut.
+//
+// Who replaces holds a lock on the parent. What a kill left beside the directory,
+// a new one that was not finished or the old one after the exchange, is swept by
+// the next who replaces. It does not look at what the directory holds: whether
+// that may go is for the caller to know. A mount point cannot be exchanged.
+package place
 
 import (
 	"context"
@@ -16,16 +24,17 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// A place is where the directory of a repository is, or will be.
-type place struct {
-	path   string // absolute, without symlinks
+// A Place is where the directory of a repository is, or will be.
+type Place struct {
+	// Path is absolute, without symlinks.
+	Path   string
 	parent *durable.Dir
 	id     [2]uint64 // of the parent: device and inode
 }
 
-// openPlace finds the place of dir. With create, parents that are not there are
+// Open finds the place of dir. With create, parents that are not there are
 // made.
-func openPlace(dir string, create bool) (*place, error) {
+func Open(dir string, create bool) (*Place, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -44,33 +53,33 @@ func openPlace(dir string, create bool) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{path: real}
+	p := &Place{Path: real}
 	if p.parent, err = durable.OpenDir(filepath.Dir(real)); err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(p.parent.FD(), &st); err != nil {
-		p.close()
+		p.Close()
 		return nil, err
 	}
 	p.id = [2]uint64{st.Dev, st.Ino}
 	return p, nil
 }
 
-func (p *place) base() string { return filepath.Base(p.path) }
+func (p *Place) base() string { return filepath.Base(p.Path) }
 
 // next is the name, beside the directory, of the one that will replace it.
-func (p *place) next() string { return "." + p.base() + ".next" }
+func (p *Place) next() string { return "." + p.base() + ".next" }
 
-// close also unlocks.
-func (p *place) close() { _ = p.parent.Close() }
+// Close also unlocks.
+func (p *Place) Close() { _ = p.parent.Close() }
 
-// lock waits until nobody else changes what is in the parents of the places. The
+// Lock waits until nobody else changes what is in the parents of the places. The
 // lock is flock(2) on the parent itself, which outlives no process and leaves no
 // file.
-func lock(ctx context.Context, places ...*place) error {
-	slices.SortFunc(places, func(a, b *place) int { return slices.Compare(a.id[:], b.id[:]) })
-	places = slices.CompactFunc(places, func(a, b *place) bool { return a.id == b.id })
+func Lock(ctx context.Context, places ...*Place) error {
+	slices.SortFunc(places, func(a, b *Place) int { return slices.Compare(a.id[:], b.id[:]) })
+	places = slices.CompactFunc(places, func(a, b *Place) bool { return a.id == b.id })
 	for _, p := range places {
 		for {
 			err := unix.Flock(p.parent.FD(), unix.LOCK_EX|unix.LOCK_NB)
@@ -91,13 +100,13 @@ func lock(ctx context.Context, places ...*place) error {
 	return nil
 }
 
-// sweep removes the directory that a kill left beside the place: a new one that was
+// Sweep removes the directory that a kill left beside the place: a new one that was
 // not finished, or the old one after the exchange.
-func (p *place) sweep() error { return os.RemoveAll(filepath.Join(p.parent.Name(), p.next())) }
+func (p *Place) Sweep() error { return os.RemoveAll(filepath.Join(p.parent.Name(), p.next())) }
 
-// replace fills a new directory and puts it in the place, in one rename. What was
+// Replace fills a new directory and puts it in the place, in one rename. What was
 // there is removed afterwards. The place is locked and swept.
-func (p *place) replace(fill func(next *durable.Dir) error) error {
+func (p *Place) Replace(fill func(next *durable.Dir) error) error {
 	attr := durable.Perm(0o755)
 	there := false
 	var st unix.Stat_t
@@ -112,13 +121,13 @@ func (p *place) replace(fill func(next *durable.Dir) error) error {
 		return err
 	}
 	if err := p.fillAndSwap(there, fill); err != nil {
-		_ = p.sweep()
+		_ = p.Sweep()
 		return err
 	}
-	return p.sweep()
+	return p.Sweep()
 }
 
-func (p *place) fillAndSwap(there bool, fill func(next *durable.Dir) error) error {
+func (p *Place) fillAndSwap(there bool, fill func(next *durable.Dir) error) error {
 	next, err := durable.OpenDir(filepath.Join(p.parent.Name(), p.next()))
 	if err != nil {
 		return err
@@ -139,24 +148,24 @@ func (p *place) fillAndSwap(there bool, fill func(next *durable.Dir) error) erro
 	err = unix.Renameat2(p.parent.FD(), p.next(), p.parent.FD(), p.base(), flags)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return fault.Failedf("cannot replace %q: it is a mount point", p.path).Hint("use a directory below it")
+		return fault.Failedf("cannot replace %q: it is a mount point", p.Path).Hint("use a directory below it")
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
-		return fault.Failedf("cannot replace %q: this file system exchanges no directories", p.path).
+		return fault.Failedf("cannot replace %q: this file system exchanges no directories", p.Path).
 			Hint("use ext4, xfs, btrfs or tmpfs")
 	case err != nil:
-		return fmt.Errorf("cannot replace %q: %w", p.path, err)
+		return fmt.Errorf("cannot replace %q: %w", p.Path, err)
 	}
 	return p.parent.Sync()
 }
 
-// notWhereWeAre refuses to replace the directory the process is in: whoever
+// NotWhereWeAre refuses to replace the directory the process is in: whoever
 // called would go on in one that is not there any more.
-func (p *place) notWhereWeAre() error {
+func (p *Place) NotWhereWeAre() error {
 	here, err := os.Stat(".")
 	if err != nil {
 		return err
 	}
-	if there, err := os.Stat(p.path); err == nil && os.SameFile(here, there) {
+	if there, err := os.Stat(p.Path); err == nil && os.SameFile(here, there) {
 		return fault.Usagef("cannot replace the directory you are in").Hint("go one up and name it")
 	}
 	return nil

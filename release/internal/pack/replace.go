@@ -1,0 +1,86 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/check"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
+)
+
+// replace fills a new directory and puts it in the place of out.
+func replace(ctx context.Context, out string, fill func(dir string) error) error {
+	p, err := place.Open(out, true)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := p.NotWhereWeAre(); err != nil {
+		return err
+	}
+	if err := place.Lock(ctx, p); err != nil {
+		return err
+	}
+	if err := p.Sweep(); err != nil {
+		return err
+	}
+	if err := ours(p.Path); err != nil {
+		return err
+	}
+	return p.Replace(func(next *durable.Dir) error { return fill(next.Name()) })
+}
+
+// ours holds that what is in a directory is a release and nothing else: it will
+// be removed. Its signatures do not matter for that.
+func ours(dir string) error {
+	fi, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !fi.IsDir() {
+		return fault.Failedf("it is there, and no directory").Hint("give another --out")
+	}
+	known, err := listed(dir)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil && !known[name] {
+			err = fault.Refusedf("%q is in it, and no file of a release", name).
+				Hint("move it elsewhere, or give another --out")
+		}
+		return err
+	})
+}
+
+// listed are the files of the release in dir; none when there is none.
+func listed(dir string) (map[string]bool, error) {
+	b, err := os.ReadFile(filepath.Join(dir, check.ManifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := check.ParseManifest(b)
+	if err != nil {
+		return nil, fault.Refusedf("%q: %w", check.ManifestName, err).Hint("move it elsewhere, or give another --out")
+	}
+	known := map[string]bool{}
+	for _, name := range m.Names() {
+		known[name] = true
+	}
+	return known, nil
+}
