@@ -190,7 +190,8 @@ func openStore(t testing.TB) *content.Store {
 	return must[*content.Store](t)(content.Open(filepath.Join(t.TempDir(), "content")))
 }
 
-// listing of a store, with inode, size and time: equal ones mean no write.
+// listing of a store, with inode, size and times, of which nobody can set the
+// last (ctime): equal ones mean no write.
 func listing(t testing.TB, s *content.Store) string {
 	t.Helper()
 	var out strings.Builder
@@ -200,7 +201,8 @@ func listing(t testing.TB, s *content.Store) string {
 		}
 		fi, err := e.Info()
 		if err == nil {
-			fmt.Fprintln(&out, strings.TrimPrefix(p, s.Dir()), fi.Sys().(*syscall.Stat_t).Ino, fi.Size(), fi.ModTime().UnixNano())
+			st := fi.Sys().(*syscall.Stat_t)
+			fmt.Fprintln(&out, strings.TrimPrefix(p, s.Dir()), st.Ino, fi.Size(), fi.ModTime().UnixNano(), st.Ctim.Nano())
 		}
 		return err
 	})

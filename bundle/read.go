@@ -83,17 +83,32 @@ type reading struct {
 	// received holds what was read, to tell a duplicate from a stranger.
 	received map[digest.Digest]int64
 	buffer   []byte
+	// writer brings the content into the store; nil until there is any.
+	writer *content.Writer
 }
 
 func run(ctx context.Context, r io.Reader, opts Options, until state) (*Info, error) {
 	d := &reading{opts: opts, tar: newTarReader(ctx, r), received: map[digest.Digest]int64{}}
-	for s := stateLayout; s != until; {
-		var err error
-		if s, err = d.step(ctx, s); err != nil {
-			return nil, err
+	err := d.walk(ctx, until)
+	if d.writer != nil {
+		// What came whole is kept, whatever the outcome.
+		if cerr := d.writer.Close(); err == nil {
+			err = cerr
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
 	return d.info, nil
+}
+
+func (d *reading) walk(ctx context.Context, until state) (err error) {
+	for s := stateLayout; s != until; {
+		if s, err = d.step(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *reading) step(ctx context.Context, s state) (state, error) {
@@ -236,13 +251,19 @@ func (d *reading) readBlobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.opts.Store != nil {
+		// From here on nothing is collected: what is there stays there.
+		if d.writer, err = d.opts.Store.Writer(); err != nil {
+			return err
+		}
+	}
 	if err := d.reserve(blobs); err != nil {
 		return err
 	}
 	if d.opts.Store != nil {
 		d.info.store = d.opts.Store
 		for _, b := range d.kept {
-			if err := d.opts.Store.Put(ctx, digest.FromBytes(b), int64(len(b)), bytes.NewReader(b)); err != nil {
+			if err := d.writer.Put(ctx, digest.FromBytes(b), int64(len(b)), bytes.NewReader(b)); err != nil {
 				return err
 			}
 		}
@@ -322,7 +343,7 @@ func (d *reading) blob(ctx context.Context, b v1.Descriptor) error {
 		if store.Has(b.Digest, b.Size) {
 			return d.tar.skip()
 		}
-		if err := store.Put(ctx, b.Digest, b.Size, d.tar); err != nil {
+		if err := d.writer.Put(ctx, b.Digest, b.Size, d.tar); err != nil {
 			return fmt.Errorf("cannot read bundle: member %q: %w", d.tar.member, err)
 		}
 		// Another process may have been faster.
@@ -370,5 +391,5 @@ func (d *reading) readEnd() error {
 	if d.pointers.roots != nil {
 		with = append([]v1.Descriptor{*d.pointers.roots}, with...)
 	}
-	return d.opts.Store.Mark(d.pointers.bundle, d.info.refName(), with...)
+	return d.writer.Mark(d.pointers.bundle, d.info.refName(), with...)
 }

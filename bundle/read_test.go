@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -239,7 +240,7 @@ func TestASecondReadingWritesNothing(t *testing.T) {
 		var keep []string
 		for _, line := range strings.Split(l, "\n") {
 			f := strings.Fields(line)
-			if len(f) == 4 && strings.Contains(f[0], "sha256/") && !strings.Contains(f[0], gone.Encoded()) {
+			if len(f) == 5 && strings.Contains(f[0], "sha256/") && !strings.Contains(f[0], gone.Encoded()) {
 				keep = append(keep, line)
 			}
 		}
@@ -272,6 +273,43 @@ func TestAnInterruptedReadingGoesOn(t *testing.T) {
 		t.Error("a whole blob was written again")
 	}
 	must[*Info](t)(Stored(ctx, store, whole.Digest, policy))
+}
+
+// written is how many bytes this process has handed to write(2) and its like
+// (wchar, proc_pid_io(5)).
+func written(t *testing.T) int64 {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		t.Skipf("the kernel does not count: %v", err)
+	}
+	var r, w int64
+	must[int](t)(fmt.Sscanf(string(b), "rchar: %d\nwchar: %d\n", &r, &w))
+	return w
+}
+
+func TestAnInterruptedReadingWritesOnlyTheRest(t *testing.T) {
+	const blobs, size = 8, 1 << 20
+	k := newKey(t)
+	spec := heavy(t, blobs*size, blobs, k)
+	b := bytesOf(t, spec)
+	opts := Options{Policy: trusting(t, k.Public()), Store: openStore(t)}
+	cut := len(b) - 3*size + size/2 // in the sixth of eight
+	cable := errors.New("the cable")
+	_, err := Read(ctx, io.MultiReader(bytes.NewReader(b[:cut]), iotest.ErrReader(cable)), opts)
+	if !errors.Is(err, cable) {
+		t.Fatal(err)
+	}
+	before := written(t)
+	must[*Info](t)(Read(ctx, bytes.NewReader(b), opts))
+	if n := written(t) - before; n < 3*size || n > 3*size+64<<10 { // and what go test writes down
+		t.Errorf("%d bytes were written for the last 3 blobs of %d", n, size)
+	}
+	same := listing(t, opts.Store)
+	must[*Info](t)(Read(ctx, bytes.NewReader(b), opts))
+	if listing(t, opts.Store) != same {
+		t.Error("a third reading wrote something")
+	}
 }
 
 func TestACancelledReadingEnds(t *testing.T) {

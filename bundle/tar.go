@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
@@ -93,7 +96,20 @@ func newTarReader(ctx context.Context, r io.Reader) *tarReader {
 			t.seeker = s
 		}
 	}
+	if f, ok := r.(*os.File); ok && t.seeker == nil {
+		widen(f)
+	}
 	return t
+}
+
+// widen lets a pipe hold more than 64 KiB, so that its two ends wait for each
+// other less often (F_SETPIPE_SZ, fcntl(2)). What is no pipe, or may not, stays as
+// it is.
+func widen(f *os.File) {
+	const most = 1 << 20 // fs.pipe-max-size
+	if c, err := f.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, most) })
+	}
 }
 
 // next reads the header of the next member; end says that there is none.

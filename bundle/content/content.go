@@ -5,17 +5,38 @@
 // Its story: a blob is written beside the others under a name of its own
 // (staging/.HEX.PID.N.part), hashed on the way, made durable, and only then
 // renamed to its digest. When all blobs of a tree are there, the tree is marked
-// in index.json, last; only what is marked is complete.
+// in index.json, last; only what is marked is complete. A Writer does this for
+// many blobs at once: it makes them durable in groups of at most 64 MiB (or one
+// larger blob), which is what a kill can cost besides the blob in hand.
+//
+// A blob goes when nobody needs it. Who needs what is said by its users: a mark
+// keeps its tree until Unmark, and each Keeper that Collect is given keeps what
+// it names. The order is: the mark goes first, durably, then the blobs, so that
+// nothing is ever marked complete that is not. What is marked and cannot be
+// walked to its end keeps everything.
+//
+// Between storing a blob (or finding it there) and the mark or record that needs
+// it, nothing but a Lease keeps it: a shared flock(2) on the directory of the
+// blobs. Collect takes that lock alone, or ends at once with ErrInUse, and asks
+// its keepers only then. So of two processes
+//
+//	reading:     lease → blobs → mark → release
+//	collecting:  lock alone → ask keepers, read marks → remove → unlock
+//
+// one comes wholly before the other: a reader that finds a blob there still has
+// it when it marks. The kernel ends a lock with its process, so a kill leaves
+// none. A collection that was killed, or lost by a power cut, has removed some of
+// what nobody needs; the next goes on.
 //
 // It promises that a blob under its digest had that digest when it was written,
 // also after a kill or a power cut at any instant; that a blob which is there
 // is not written again; and that any number of processes may write at once. It
 // does not promise that a blob still has its digest years later (Read hashes
-// again and throws away one that has not), and it never removes a blob by
-// itself.
+// again and throws away one that has not), nor anything to a program that does
+// not know these locks and writes here: others may read.
 //
-// What a crash leaves in staging is swept by the next Open: a live writer holds
-// a lock (flock(2)) on its part, a dead one does not. Directories are 0700 and
+// What a crash leaves in staging is swept by the next Open or Collect: a live
+// writer holds a lock on its part, a dead one does not. Directories are 0700 and
 // files 0600, since a blob may hold a configuration.
 package content
 
@@ -43,6 +64,8 @@ const (
 	stagingDir  = "staging"
 	lockFile    = ".lock"
 	partSuffix  = ".part"
+	// damagedSuffix is on the index.json that was set aside.
+	damagedSuffix = ".damaged"
 )
 
 // A Store is a content store. Its methods may be called from any goroutine.
@@ -60,7 +83,7 @@ func Open(dir string) (*Store, error) {
 	if err := s.locked(s.begin); err != nil {
 		return nil, fmt.Errorf("cannot open content store: %w", err)
 	}
-	if err := s.sweep(); err != nil {
+	if _, _, err := s.sweep(false); err != nil {
 		return nil, fmt.Errorf("cannot sweep content store: %w", err)
 	}
 	return s, nil
@@ -90,7 +113,7 @@ func (s *Store) begin() error {
 	}
 	index := filepath.Join(s.dir, v1.ImageIndexFile)
 	if !errors.Is(err, fs.ErrNotExist) {
-		if err := durable.Rename(index, index+".damaged"); err != nil {
+		if err := durable.Rename(index, index+damagedSuffix); err != nil {
 			return err
 		}
 	}

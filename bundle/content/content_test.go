@@ -32,7 +32,7 @@ func open(t testing.TB, dir string) *Store {
 	return s
 }
 
-// tree lists what is under dir, with inode, size, mode and time: two equal
+// tree lists what is under dir, with inode, size, mode and times: two equal
 // lists mean that nothing was written.
 func tree(t testing.TB, dir string) string {
 	t.Helper()
@@ -46,7 +46,7 @@ func tree(t testing.TB, dir string) string {
 			return err
 		}
 		st := fi.Sys().(*syscall.Stat_t)
-		fmt.Fprintln(&out, p, st.Ino, fi.Size(), fi.Mode(), fi.ModTime().UnixNano())
+		fmt.Fprintln(&out, p, st.Ino, fi.Size(), fi.Mode(), fi.ModTime().UnixNano(), st.Ctim.Nano())
 		return nil
 	})
 	if err != nil {

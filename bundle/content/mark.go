@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
@@ -30,12 +31,18 @@ const (
 // written last: all blobs must be there. A mark that is there already as it
 // should be is not written again; another tree of that name loses the name.
 func (s *Store) Mark(main v1.Descriptor, name string, with ...v1.Descriptor) error {
+	// Nothing goes between the look and the mark.
+	l, err := s.Lease()
+	if err != nil {
+		return err
+	}
+	defer l.Release()
 	for _, d := range append([]v1.Descriptor{main}, with...) {
 		if !s.Has(d.Digest, d.Size) {
 			return fmt.Errorf("cannot mark %s: blob %s of %d bytes is not there", main.Digest, d.Digest, d.Size)
 		}
 	}
-	err := s.locked(func() error {
+	err = s.locked(func() error {
 		index, err := s.readIndex()
 		if err != nil {
 			return err
@@ -48,12 +55,43 @@ func (s *Store) Mark(main v1.Descriptor, name string, with ...v1.Descriptor) err
 	return nil
 }
 
+// Unmark takes back the mark of the tree under d and of what was marked with it,
+// durably. Its blobs go with the next Collect, unless something else needs them.
+// A tree that is not marked is no error.
+func (s *Store) Unmark(d digest.Digest) error {
+	err := s.locked(func() error {
+		index, err := s.readIndex()
+		if err != nil {
+			return err
+		}
+		index.Manifests = slices.DeleteFunc(index.Manifests, func(e v1.Descriptor) bool { return belongs(e, d) })
+		return s.writeIndex(index)
+	})
+	if err != nil {
+		return fmt.Errorf("cannot unmark %s: %w", d, err)
+	}
+	return nil
+}
+
+// Marks returns the trees that are marked complete, with their names, in the
+// order in which they were marked.
+func (s *Store) Marks() ([]v1.Descriptor, error) {
+	index, err := s.readIndex()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read content store: %w", err)
+	}
+	return slices.DeleteFunc(index.Manifests, func(e v1.Descriptor) bool { return e.Annotations[withAnnotation] != "" }), nil
+}
+
+// belongs says whether the entry e is the mark of d, or was marked with it.
+func belongs(e v1.Descriptor, d digest.Digest) bool {
+	with := e.Annotations[withAnnotation]
+	return with == d.String() || e.Digest == d && with == ""
+}
+
 func remark(old *v1.Index, main v1.Descriptor, name string, with []v1.Descriptor) *v1.Index {
 	index := &v1.Index{}
-	mine := func(e v1.Descriptor) bool {
-		return e.Annotations[withAnnotation] == main.Digest.String() ||
-			e.Digest == main.Digest && e.Annotations[withAnnotation] == ""
-	}
+	mine := func(e v1.Descriptor) bool { return belongs(e, main.Digest) }
 	entries := []v1.Descriptor{annotated(main, v1.AnnotationRefName, name)}
 	for _, w := range with {
 		entries = append(entries, annotated(w, withAnnotation, main.Digest.String()))

@@ -7,39 +7,56 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
-	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // Put stores the blob d of exactly size bytes from r. When it is there already
 // nothing is read and nothing written. What r holds beyond size is left in it.
 // After an error nothing of the blob is there.
+//
+// Nothing keeps the blob from Collect but a Lease, or what Collect is told.
 func (s *Store) Put(ctx context.Context, d digest.Digest, size int64, r io.Reader) error {
-	if !canonical.Digest(d) {
-		return fault.Refusedf("cannot store blob %q: it is no SHA-256 digest", d)
-	}
-	if size < 0 {
-		return fault.Refusedf("cannot store blob %s: its size is %d", d, size)
-	}
-	if s.Has(d, size) {
-		return nil
-	}
-	p, err := s.newPart(d.Encoded())
-	if err != nil {
+	p, err := s.receive(ctx, d, size, r)
+	if err != nil || p == nil {
 		return err
 	}
 	defer p.abort()
+	return s.commit(p)
+}
+
+// receive writes the part that is to be the blob d; it is nil when the blob is
+// there already.
+func (s *Store) receive(ctx context.Context, d digest.Digest, size int64, r io.Reader) (p *part, err error) {
+	if !canonical.Digest(d) {
+		return nil, fault.Refusedf("cannot store blob %q: it is no SHA-256 digest", d)
+	}
+	if size < 0 {
+		return nil, fault.Refusedf("cannot store blob %s: its size is %d", d, size)
+	}
+	if s.Has(d, size) {
+		return nil, nil
+	}
+	if p, err = s.newPart(d.Encoded()); err != nil {
+		return nil, err
+	}
+	if err := p.take(ctx, d, size, r); err != nil {
+		p.abort()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *part) take(ctx context.Context, d digest.Digest, size int64, r io.Reader) error {
 	if err := p.reserve(size); err != nil {
 		return fmt.Errorf("cannot store blob %s: %w", d, err)
 	}
-	got, n, err := p.fill(ctx, io.LimitReader(r, size))
+	got, n, err := p.fill(ctx, io.LimitReader(r, size), size)
 	if err != nil {
 		return fmt.Errorf("cannot store blob %s: %w", d, err)
 	}
@@ -49,7 +66,8 @@ func (s *Store) Put(ctx context.Context, d digest.Digest, size int64, r io.Reade
 	if got != d {
 		return fault.Refusedf("cannot store blob %s: digest mismatch, got %s", d, got)
 	}
-	return p.commit(d)
+	p.digest, p.size = d, size
+	return nil
 }
 
 // Add stores the content of r to its end, at most max bytes, and returns its
@@ -60,7 +78,7 @@ func (s *Store) Add(ctx context.Context, r io.Reader, max int64) (digest.Digest,
 		return "", 0, err
 	}
 	defer p.abort()
-	d, n, err := p.fill(ctx, io.LimitReader(r, max+1))
+	d, n, err := p.fill(ctx, io.LimitReader(r, max+1), max)
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot store content: %w", err)
 	}
@@ -70,14 +88,17 @@ func (s *Store) Add(ctx context.Context, r io.Reader, max int64) (digest.Digest,
 	if s.Has(d, n) {
 		return d, n, nil
 	}
-	return d, n, p.commit(d)
+	p.digest, p.size = d, n
+	return d, n, s.commit(p)
 }
 
 // A part is a blob being written. It is locked for as long as it is open.
 type part struct {
-	store *Store
-	file  *os.File
-	path  string
+	file *os.File
+	path string
+	// digest and size are known when the part was written whole.
+	digest digest.Digest
+	size   int64
 }
 
 var parts atomic.Uint64
@@ -93,7 +114,7 @@ func (s *Store) newPart(what string) (*part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot store content: %w", err)
 		}
-		p := &part{store: s, file: f, path: path}
+		p := &part{file: f, path: path}
 		// A sweep may come between the open and the lock; then it is gone.
 		var st unix.Stat_t
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
@@ -125,83 +146,15 @@ func (p *part) reserve(size int64) error {
 	return nil
 }
 
-func (p *part) fill(ctx context.Context, r io.Reader) (digest.Digest, int64, error) {
-	h := digest.SHA256.Digester()
-	buf := make([]byte, 128<<10)
-	var total int64
-	for {
-		if err := ctx.Err(); err != nil {
-			return "", total, err
-		}
-		n, err := r.Read(buf)
-		if n > 0 {
-			h.Hash().Write(buf[:n])
-			if _, err := p.file.Write(buf[:n]); err != nil {
-				return "", total, err
-			}
-			total += int64(n)
-		}
-		if errors.Is(err, io.EOF) {
-			return h.Digest(), total, nil
-		}
-		if err != nil {
-			return "", total, err
-		}
-	}
-}
-
-// commit makes the part the blob d. It stays locked until it has that name.
-func (p *part) commit(d digest.Digest) error {
-	err := p.file.Chmod(0o600)
-	if err == nil {
-		err = p.file.Sync()
-	}
-	if err == nil {
-		err = durable.Rename(p.path, p.store.blob(d))
-	}
-	if err != nil {
-		return fmt.Errorf("cannot store blob %s: %w", d, err)
-	}
-	err = p.file.Close()
-	p.file = nil
-	return err
-}
-
+// abort ends a part: its file goes unless it became a blob.
 func (p *part) abort() {
 	if p.file == nil {
 		return
 	}
-	// Nothing depends on this being durable: a sweep finds what comes back.
-	_ = os.Remove(p.path)
+	if p.path != "" {
+		// Nothing depends on this being durable: a sweep finds what comes back.
+		_ = os.Remove(p.path)
+	}
 	_ = p.file.Close()
 	p.file = nil
-}
-
-// sweep removes the parts nobody holds.
-func (s *Store) sweep() error {
-	entries, err := os.ReadDir(filepath.Join(s.dir, stagingDir))
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") || !strings.HasSuffix(e.Name(), partSuffix) {
-			continue
-		}
-		path := filepath.Join(s.dir, stagingDir, e.Name())
-		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			err = os.Remove(path)
-		}
-		f.Close()
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }

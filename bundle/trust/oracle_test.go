@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"text/tabwriter"
 	"time"
 )
 
@@ -20,20 +19,18 @@ import (
 // and not held to.
 var known = map[string]string{"pacman": "v6.0.2", "gpg": "2.2.40"}
 
-// TestBesidePacmanAndGPG has real tools judge every attempt too, and prints the
-// table. What we say is held to by TestPackageSignatureCountsOrSaysWhyNot as
-// well; here it stands beside what a machine without us would do.
+// TestBesidePacmanAndGPG has real tools judge every attempt too, and puts what
+// they say into the table of verdicts. What we say is held to by
+// TestPackageSignatureCountsOrSaysWhyNot as well; here it stands beside what a
+// machine without us would do.
 func TestBesidePacmanAndGPG(t *testing.T) {
 	l := newLab(t)
 	file := helloPackage(t)
 	p := newPublisher(t, time.Now())
 	l.trust(p)
 	same := l.version("pacman") == known["pacman"] && l.version("gpg") == known["gpg"]
-	var table bytes.Buffer
-	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "SIGNATURE\tGPG\tPACMAN\tMESH-HOST\t")
 	attempts := p.attempts(t, file)
-	answers := make([]struct{ gpg, pacman bool }, len(attempts))
+	seen := make([]struct{ gpg, pacman answer }, len(attempts))
 	var wait sync.WaitGroup
 	turn := make(chan struct{}, 4)
 	for i, a := range attempts {
@@ -41,31 +38,25 @@ func TestBesidePacmanAndGPG(t *testing.T) {
 		wait.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			answers[i].gpg, answers[i].pacman = l.gpg(path), l.pacman(path, "Optional")
+			seen[i].gpg, seen[i].pacman = l.gpg(path), l.pacman(path, "Optional")
 		})
 	}
 	wait.Wait()
 	for i, a := range attempts {
-		path, seen := l.path(i), answers[i]
+		path, seen := l.path(i), seen[i]
 		_, _, err := VerifyPackageFile(path, p.policy, Times{Clock: time.Now()})
-		ours := "good"
-		if err != nil {
-			_, reason, _ := strings.Cut(err.Error(), "cannot verify \""+path+"\": ")
-			ours = strings.ReplaceAll(reason, filepath.Dir(path)+"/", "")
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.90s\t\n", a.name, said(seen.gpg), said(seen.pacman), ours)
+		l.verdict("gpg", a.name, seen.gpg, path, err)
+		l.verdict("pacman", a.name, seen.pacman, path, err)
 		if (err == nil) != (a.want == nil) {
 			t.Errorf("%s: we say %v", a.name, err)
 		}
-		if err == nil && !seen.pacman && a.name != expiredSince {
+		if err == nil && !seen.pacman.good && a.name != expiredSince {
 			t.Errorf("%s: we take what pacman refuses", a.name)
 		}
-		if same && (seen.gpg != a.gpg || seen.pacman != a.pacman) {
-			t.Errorf("%s: gpg says %s and pacman %s, seen was %s and %s", a.name, said(seen.gpg), said(seen.pacman), said(a.gpg), said(a.pacman))
+		if same && (seen.gpg.good != a.gpg || seen.pacman.good != a.pacman) {
+			t.Errorf("%s: gpg %s and pacman %s, seen was %v and %v", a.name, seen.gpg.said, seen.pacman.said, a.gpg, a.pacman)
 		}
 	}
-	w.Flush()
-	t.Logf("pacman %s as Arch ships it, gpg %s:\n%s", l.version("pacman"), l.version("gpg"), table.String())
 }
 
 // TestUnsignedPackageIsInstalledByPacmanAsArchShipsIt, and not when the level
@@ -73,21 +64,31 @@ func TestBesidePacmanAndGPG(t *testing.T) {
 func TestUnsignedPackageIsInstalledByPacmanAsArchShipsIt(t *testing.T) {
 	l := newLab(t)
 	path := l.put(0, helloPackage(t), nil)
-	if !l.pacman(path, "Optional") {
-		t.Error("pacman as Arch ships it refuses an unsigned local file")
-	}
-	if l.pacman(path, "Required") {
-		t.Error("pacman takes an unsigned local file with LocalFileSigLevel = Required")
-	}
 	_, _, err := VerifyPackageFile(path, newPublisher(t, time.Now()).policy, Times{Clock: time.Now()})
 	refused(t, err, ErrNoSignature, path+".sig")
+	for level, good := range map[string]bool{"Optional": true, "Required": false} {
+		a := l.pacman(path, level)
+		l.verdict("pacman", "unsigned local file, LocalFileSigLevel = "+level, a, path, err)
+		if a.good != good {
+			t.Errorf("an unsigned local file with LocalFileSigLevel = %s: pacman %s", level, a.said)
+		}
+	}
 }
 
-func said(good bool) string {
-	if good {
-		return "good"
+// An answer is whether a tool takes the package, and how it says so.
+type answer struct {
+	good bool
+	said string
+}
+
+// verdict puts a case into the table that lab/testreport prints of all packages.
+func (l *pacmanLab) verdict(tool, name string, theirs answer, path string, ours error) {
+	said := "accepts"
+	if ours != nil {
+		_, reason, _ := strings.Cut(ours.Error(), "cannot verify \""+path+"\": ")
+		said = "refuses: " + strings.ReplaceAll(reason, filepath.Dir(path)+"/", "")
 	}
-	return "REFUSED"
+	l.t.Attr("verdict", strings.Join([]string{tool + " " + l.version(tool), name, theirs.said, said}, " | "))
 }
 
 // A pacmanLab is a root of its own for pacman and gpg.
@@ -195,14 +196,30 @@ func (l *pacmanLab) path(i int) string {
 	return filepath.Join(l.dir, fmt.Sprint(i), "hello-1-1-any.pkg.tar.gz")
 }
 
-func (l *pacmanLab) gpg(path string) bool {
-	_, err := l.run("gpg", "--batch", "--verify", path+".sig", path)
-	return err == nil
+// refusals are the words of gpg's status lines (doc/DETAILS of GnuPG) that say why
+// a signature does not count, the most telling first.
+var refusals = []string{"BADSIG", "NO_PUBKEY", "REVKEYSIG", "EXPKEYSIG", "EXPSIG", "ERRSIG", "NODATA", "BADARMOR", "UNEXPECTED"}
+
+func (l *pacmanLab) gpg(path string) answer {
+	out, err := l.run("gpg", "--batch", "--status-fd", "1", "--verify", path+".sig", path)
+	said := "accepts"
+	if err != nil {
+		said = "refuses: " + lastLine(out)
+	}
+	for _, word := range refusals {
+		if strings.Contains(out, "[GNUPG:] "+word+" ") || strings.Contains(out, "[GNUPG:] "+word+"\n") {
+			// gpg ends well with some of these, and leaves it to its caller.
+			said, _, _ = strings.Cut(said, ":")
+			said += ": " + word
+			break
+		}
+	}
+	return answer{err == nil, said}
 }
 
-// pacman reports whether pacman installs the package: into an empty root, with
-// SigLevel = Required and the level for local files.
-func (l *pacmanLab) pacman(path, local string) bool {
+// pacman has pacman install the package: into an empty root, with SigLevel =
+// Required and the level for local files.
+func (l *pacmanLab) pacman(path, local string) answer {
 	l.t.Helper()
 	top := filepath.Join(filepath.Dir(path), local)
 	out, err := l.run(append(slices.Clip(l.prefix), "pacman", "-U", "--noconfirm", "--noprogressbar",
@@ -214,7 +231,28 @@ func (l *pacmanLab) pacman(path, local string) bool {
 	if installed := there == nil; installed != (err == nil) || !installed && !strings.Contains(out, "signature") && !strings.Contains(out, "key missing from keyring") {
 		l.t.Errorf("pacman and what it left do not agree, or it failed of something else: %v\n%s", err, out)
 	}
-	return there == nil
+	if there == nil {
+		return answer{true, "installs"}
+	}
+	said := lastLine(out)
+	for line := range strings.Lines(out) {
+		// It would look for a key it misses, and says first that it may not.
+		if why, is := strings.CutPrefix(line, "error: "); is && !strings.Contains(why, "keyring is not writable") {
+			said = strings.TrimSpace(strings.ReplaceAll(why, path, filepath.Base(path)))
+			break
+		}
+	}
+	return answer{false, "refuses: " + said}
+}
+
+// lastLine is the last line for people.
+func lastLine(out string) (last string) {
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "[GNUPG:]") {
+			last = line
+		}
+	}
+	return last
 }
 
 // helloPackage is a package of pacman's with one file.
