@@ -1,101 +1,189 @@
 package declaration
 
 import (
+	"fmt"
 	"path"
 	"strconv"
-	"strings"
 
 	"github.com/opencontainers/go-digest"
+
+	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-func parseFile(o *object) *File {
-	f := &File{
-		Path:   o.need("path"),
-		Owner:  o.text("owner", "root"),
-		Group:  o.text("group", "root"),
-		Secret: o.flag("secret"),
-	}
-	if f.Path != "" {
-		checkPath(o, "path", f.Path)
-	}
-	checkAccount(o, "owner", f.Owner)
-	checkAccount(o, "group", f.Group)
+// A File is a regular file, a symlink or a directory. Exactly one of Content,
+// Source, Target and Directory is given.
+type File struct {
+	// Path is absolute and clean.
+	Path string
+	// Content is the text of the file; nil when another member says what it is.
+	Content *string
+	// Source is the digest of the content in the content store.
+	Source digest.Digest
+	// Target makes it a symlink.
+	Target string
+	// Directory makes it a directory.
+	Directory bool
+	// Mode is the permission bits with setuid, setgid and sticky; 0644 for a
+	// file, 0600 for a secret one and 0755 for a directory when the document
+	// says nothing.
+	Mode uint32
+	// Owner and Group are a name, or a number that needs no account; root when
+	// the document says nothing.
+	Owner, Group string
+	// Secret content is never printed, logged or reported.
+	Secret bool
+}
 
-	given := 0
-	for _, name := range []string{"content", "source", "target", "directory"} {
-		if o.has(name) {
-			given++
-		}
+func (f *File) fields() []field {
+	return []field{
+		{"path", text[string]{&f.Path, pathRule, ""}, true, "Where it is: absolute, with no part \".\" or \"..\"."},
+		{"content", prose{&f.Content, contentRule}, false, "The text of the file."},
+		{"source", text[digest.Digest]{&f.Source, digestRule, ""}, false, "The digest of the content, which is in the content store."},
+		{"target", text[string]{&f.Target, targetRule, ""}, false, "Makes it a symlink that leads there."},
+		{"directory", only{flag{&f.Directory}}, false, "Makes it a directory."},
+		{"mode", mode{&f.Mode, f.Target != ""}, false, "The permission bits, as octal digits in quotes. 0644 when nothing is said, 0600 for a secret, 0755 for a directory."},
+		{"owner", text[string]{&f.Owner, accountRule, "root"}, false, "A user's name, or a number that needs no account."},
+		{"group", text[string]{&f.Group, accountRule, "root"}, false, "A group's name, or a number that needs no account."},
+		{"secret", flag{&f.Secret}, false, "The content is never printed, logged or sent in a report. No bundle may hold it."},
 	}
-	if given != 1 {
+}
+
+func (f *File) check(o *object) {
+	if len(o.given("content", "source", "target", "directory")) != 1 {
 		o.faults.add(o.path, "needs exactly one of content, source, target, directory")
 	}
-	f.Mode = 0o644
-	if f.Secret {
-		f.Mode = 0o600
+	if o.has("target") && o.has("mode") {
+		o.fault("mode", "has no meaning for a symlink")
 	}
-	if o.has("content") {
-		c := o.text("content", "")
-		f.Content = &c
-	}
-	if s := o.text("source", ""); s != "" {
-		f.Source = digest.Digest(s)
-		if !validDigest(f.Source) {
-			o.fault("source", "%q is not a sha256 digest", s)
-		}
-	} else if o.has("source") {
-		o.fault("source", "is empty")
-	}
-	if f.Target = o.text("target", ""); o.has("target") {
-		if f.Target == "" || strings.ContainsRune(f.Target, 0) || len(f.Target) > 4095 {
-			o.fault("target", "%q cannot be the target of a symlink", f.Target)
-		}
-		if o.has("mode") {
-			o.fault("mode", "has no meaning for a symlink")
-		}
-		f.Mode = 0o777
-	}
-	if o.has("directory") {
-		if f.Directory = o.flag("directory"); !f.Directory {
-			o.fault("directory", "can only be true")
-		}
-		f.Mode = 0o755
-	}
-	if m := o.text("mode", ""); o.has("mode") {
-		n, err := strconv.ParseUint(m, 8, 32)
-		if err != nil || n > 0o7777 || len(m) < 3 {
-			o.fault("mode", "%q is not an octal file mode", m)
-		}
-		f.Mode = uint32(n)
-	}
-	if f.Secret && f.Content == nil {
+	if f.Secret && !o.has("content") {
 		o.fault("secret", "is for content only")
 	}
-	return f
-}
-
-// checkPath wants the one spelling of an absolute path, so that two resources
-// about one file cannot differ in spelling.
-func checkPath(o *object, name, p string) {
 	switch {
-	case !strings.HasPrefix(p, "/"):
-		o.fault(name, "%q is not absolute", p)
-	case path.Clean(p) != p:
-		o.fault(name, "%q is not clean (want %q)", p, path.Clean(p))
-	case p == "/":
-		o.fault(name, "is the root directory")
-	case strings.ContainsRune(p, 0):
-		o.fault(name, "holds a NUL byte")
-	case len(p) > 4000 || hasLongComponent(p):
-		o.fault(name, "is longer than the kernel takes")
+	case o.has("target"):
+		f.Mode = 0o777
+	case o.has("mode"):
+	case f.Directory:
+		f.Mode = 0o755
+	case f.Secret:
+		f.Mode = 0o600
+	default:
+		f.Mode = 0o644
 	}
 }
 
-func hasLongComponent(p string) bool {
-	for c := range strings.SplitSeq(p, "/") {
-		if len(c) > 255 {
-			return true
+func (f *File) rules() node {
+	return node{
+		"description": "A regular file (content or source), a symlink (target) or a directory.",
+		"oneOf":       []node{required("content"), required("source"), required("target"), required("directory")},
+		"dependentSchemas": node{
+			"target": node{"properties": node{"mode": false}},
+		},
+		"if":   node{"properties": node{"secret": node{"const": true}}, "required": []string{"secret"}},
+		"then": required("content"),
+	}
+}
+
+func (f *File) name() string     { return f.Path }
+func (f *File) claims() []string { return nil }
+
+func (f *File) sources() []digest.Digest { return digests(f.Source) }
+
+// Leads is the path a symlink's target is, with no other symlink looked at.
+func (f *File) Leads() string {
+	if path.IsAbs(f.Target) {
+		return path.Clean(f.Target)
+	}
+	return path.Join(path.Dir(f.Path), f.Target)
+}
+
+// InUnitDir reports whether the file lies where systemd reads units from, so
+// that its content, wherever it comes from, is for OwnInUnit to look at.
+func (f *File) InUnitDir() bool { return inUnitDir(f.Path) }
+
+// Own says how the file touches what is the host's own by the list, and the
+// member of the document that does; why is "" when none does. Nothing is
+// looked up: a host that knows where the path really leads asks again, of a
+// copy with that path.
+func (f *File) Own(own []layout.Own) (member, why string) {
+	if what := ownPath(f.Path, own); what != "" {
+		return "path", fmt.Sprintf("%q is %s, %s", f.Path, what, notYours)
+	}
+	if what := parentOf(f.Path, own); what != "" {
+		switch {
+		case !f.Directory:
+			return "path", fmt.Sprintf("%q leads to %s and can only be a directory", f.Path, what)
+		case f.Mode&0o022 != 0:
+			return "mode", fmt.Sprintf("%q leads to %s: no one but its owner may write there (%04o)", f.Path, what, f.Mode)
+		case f.Owner != "root" && f.Owner != "0":
+			return "owner", fmt.Sprintf("%q leads to %s and can only be root's", f.Path, what)
 		}
 	}
-	return false
+	if f.Target != "" {
+		to := f.Leads()
+		if what := ownPath(to, own); what != "" {
+			return "target", fmt.Sprintf("%q is %s, %s", to, what, notYours)
+		}
+		// What lies elsewhere, or is not called so, is not looked at as a unit
+		// when it is written. systemd reads more directories than have a name
+		// that says so (system.control, generator.late), so the name of the
+		// symlink does not count.
+		if f.InUnitDir() && to != "/dev/null" {
+			switch {
+			case !inUnitDir(to):
+				return "target", fmt.Sprintf("%q is no place of units: a symlink in systemd's directories can only lead into one of them or to /dev/null", to)
+			case UnitText(path.Base(f.Path)) && !UnitText(path.Base(to)):
+				return "target", fmt.Sprintf("%q is not the name of a unit: what systemd reads as one can only be a symlink to another or to /dev/null", to)
+			}
+		}
+	}
+	if f.Content != nil && f.InUnitDir() {
+		if why := OwnInUnit(*f.Content); why != "" {
+			return "content", why
+		}
+	}
+	return "", ""
 }
+
+func (f *File) own(own []layout.Own, say func(member, why string)) {
+	if f.Path == "" {
+		return
+	}
+	if member, why := f.Own(own); why != "" {
+		say(member, why)
+	}
+}
+
+func fileKey(p string) string { return string(TypeFile) + ":" + p }
+
+// digests are those that are there.
+func digests(list ...digest.Digest) []digest.Digest {
+	var out []digest.Digest
+	for _, d := range list {
+		if d != "" {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// mode is the permission bits of a file, in octal. What stands for none, and
+// whether it is written, is the file's to say.
+type mode struct {
+	to   *uint32
+	none bool
+}
+
+func (m mode) read(a at, v any) {
+	if s, ok := modeRule.text(a, v); ok {
+		n, _ := strconv.ParseUint(s, 8, 16)
+		*m.to = uint32(n)
+	}
+}
+func (m mode) unset() {}
+func (m mode) write() any {
+	if m.none {
+		return nil
+	}
+	return fmt.Sprintf("%04o", *m.to)
+}
+func (m mode) schema() node { return modeRule.schema() }

@@ -9,31 +9,15 @@ import (
 // Marshal writes the declaration in normal form: every default spelled out,
 // names sorted, no white space. Parse of it gives the same declaration.
 func (d *Declaration) Marshal() ([]byte, error) {
-	resources := make([]map[string]any, 0, len(d.Resources))
-	for i := range d.Resources {
-		r := &d.Resources[i]
-		m := r.members()
-		m["id"] = r.ID
-		if len(r.After) > 0 {
-			m["after"] = r.After
-		}
-		if len(r.RestartOn) > 0 {
-			m["restart_on"] = r.RestartOn
-		}
-		if r.TakeOver {
-			m["take_over"] = true
-		}
-		resources = append(resources, m)
-	}
-	return encode(map[string]any{
-		"schema": d.Schema, "name": d.Name, "generation": d.Generation, "resources": resources,
-	})
+	m := map[string]any{}
+	write(d.fields(), m)
+	return encode(m)
 }
 
 // Spec is the wish a resource states, in normal form: what the thing shall be,
 // without its id and its place in the order. Equal bytes mean the same wish.
 func (r *Resource) Spec() json.RawMessage {
-	b, err := encode(r.members())
+	b, err := encode(r.wish())
 	if err != nil {
 		panic(fmt.Sprintf("internal error: a parsed resource cannot be written: %v", err))
 	}
@@ -47,54 +31,25 @@ func FromSpec(id string, spec json.RawMessage) (Resource, error) {
 		return Resource{}, fmt.Errorf("cannot read a recorded resource: it %w", err)
 	}
 	f := &faults{}
-	o, ok := newObject(append(asMembers(v), member{"id", id}), "resource", f)
-	if !ok {
-		return Resource{}, fmt.Errorf("cannot read a recorded resource: %s", f.list[0])
-	}
-	r, _ := parseResource(o)
+	ms, _ := v.([]member)
+	r := parseResource(newObject(append(ms, member{"id", id}), "resource", f))
 	if len(f.list) > 0 {
 		return Resource{}, fmt.Errorf("cannot read a recorded resource: %s", f.list[0])
 	}
 	return r, nil
 }
 
-func asMembers(v any) []member {
-	ms, _ := v.([]member)
-	return ms
+// wish is what the resource says of the thing, and no more.
+func (r *Resource) wish() map[string]any {
+	m := map[string]any{"type": r.Type}
+	write(r.body().fields(), m)
+	return m
 }
 
+// members is all of it.
 func (r *Resource) members() map[string]any {
-	m := map[string]any{"type": r.Type}
-	switch {
-	case r.File != nil:
-		f := r.File
-		m["path"], m["owner"], m["group"] = f.Path, f.Owner, f.Group
-		if f.Target == "" {
-			m["mode"] = fmt.Sprintf("%04o", f.Mode)
-		}
-		switch {
-		case f.Content != nil:
-			m["content"] = *f.Content
-		case f.Source != "":
-			m["source"] = f.Source
-		case f.Target != "":
-			m["target"] = f.Target
-		default:
-			m["directory"] = true
-		}
-		if f.Secret {
-			m["secret"] = true
-		}
-	case r.Process != nil:
-		p := r.Process
-		m["name"], m["command"], m["user"] = p.Name, p.Command, p.User
-		m["working_directory"], m["restart"], m["run"] = p.WorkingDirectory, p.Restart, p.Run
-		m["success_codes"], m["stop_signal"], m["stop_timeout"] = p.SuccessCodes, p.StopSignal, p.StopTimeout
-		m["failure_limit"] = p.FailureLimit
-		if len(p.Env) > 0 {
-			m["env"] = p.Env
-		}
-	}
+	m := r.wish()
+	write(r.fields(), m)
 	return m
 }
 

@@ -1,9 +1,10 @@
 package declaration
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Fault is one thing that is wrong with a document.
@@ -21,7 +22,10 @@ func (f Fault) String() string {
 }
 
 // faults collects what is wrong, so that a person can mend all at once.
-type faults struct{ list []Fault }
+type faults struct {
+	list []Fault
+	said map[string]bool
+}
 
 // maxFaults bounds what is told of a hopeless document.
 const maxFaults = 100
@@ -32,132 +36,97 @@ func (f *faults) add(path, format string, args ...any) {
 	}
 }
 
-// object reads the members of one JSON object; what is not asked for is an
-// unknown field (end says so).
-type object struct {
-	path   string
-	faults *faults
-	values map[string]any
-	order  []string
-	asked  map[string]bool
+// once is add for a single value: of a value that is wrong, whatever else is
+// wrong with it only confuses.
+func (f *faults) once(path, format string, args ...any) {
+	if f.said[path] {
+		return
+	}
+	if f.said == nil {
+		f.said = map[string]bool{}
+	}
+	if f.full() {
+		return
+	}
+	f.said[path] = true
+	f.add(path, format, args...)
 }
 
-func newObject(v any, path string, f *faults) (*object, bool) {
+func (f *faults) full() bool { return len(f.list) >= maxFaults }
+
+// object is the members of one JSON object, and which of them were asked for;
+// the others are not known (end says so).
+type object struct {
+	path    string
+	faults  *faults
+	members []member
+	asked   []bool
+}
+
+// newObject returns nil, and says so, when v is no object.
+func newObject(v any, path string, f *faults) *object {
 	ms, ok := v.([]member)
 	if !ok {
-		f.add(path, "is not an object")
-		return nil, false
+		f.once(path, "is not an object")
+		return nil
 	}
-	o := &object{path: path, faults: f, values: map[string]any{}, asked: map[string]bool{}}
-	for _, m := range ms {
-		o.values[m.name] = m.value
-		o.order = append(o.order, m.name)
-	}
-	return o, true
+	return &object{path: path, faults: f, members: ms, asked: make([]bool, len(ms))}
 }
 
-func (o *object) at(name string) string { return join(o.path, name) }
+func (o *object) at(name string) at { return at{o.faults, o.path, name} }
 
 func (o *object) fault(name, format string, args ...any) {
-	o.faults.add(o.at(name), format, args...)
+	o.at(name).fault(format, args...)
 }
 
-func (o *object) has(name string) bool {
-	_, ok := o.values[name]
-	return ok
+func (o *object) index(name string) int {
+	return slices.IndexFunc(o.members, func(m member) bool { return m.name == name })
 }
+
+func (o *object) has(name string) bool { return o.index(name) >= 0 }
 
 func (o *object) get(name string) (any, bool) {
-	o.asked[name] = true
-	v, ok := o.values[name]
-	return v, ok
+	i := o.index(name)
+	if i < 0 {
+		return nil, false
+	}
+	o.asked[i] = true
+	return o.members[i].value, true
 }
 
-// text returns the string at name, def when it is not there.
-func (o *object) text(name, def string) string {
-	v, ok := o.get(name)
-	if !ok {
-		return def
-	}
-	s, ok := v.(string)
-	if !ok {
-		o.fault(name, "is not a string")
-		return def
-	}
-	return s
-}
-
-// need is text for a member that must be there and not empty.
-func (o *object) need(name string) string {
-	if !o.has(name) {
-		o.asked[name] = true
-		o.fault(name, "is missing")
-		return ""
-	}
-	s := o.text(name, "")
-	if _, isText := o.values[name].(string); isText && s == "" {
-		o.fault(name, "is empty")
-	}
-	return s
-}
-
-func (o *object) flag(name string) bool {
-	v, ok := o.get(name)
-	if !ok {
-		return false
-	}
-	b, ok := v.(bool)
-	if !ok {
-		o.fault(name, "is not true or false")
-	}
-	return b
-}
-
-// number returns the whole number at name, def when it is not there.
-func (o *object) number(name string, def, lo, hi uint64) uint64 {
-	v, ok := o.get(name)
-	if !ok {
-		return def
-	}
-	n, ok := v.(json.Number)
-	if !ok {
-		o.fault(name, "is not a number")
-		return def
-	}
-	u, err := strconv.ParseUint(n.String(), 10, 64)
-	if err != nil || u < lo || u > hi {
-		o.fault(name, "%s is not a whole number from %d to %d", n, lo, hi)
-		return def
-	}
-	return u
-}
-
-func (o *object) texts(name string) []string {
-	v, ok := o.get(name)
-	if !ok {
-		return nil
-	}
-	list, ok := v.([]any)
-	if !ok {
-		o.fault(name, "is not a list")
-		return nil
-	}
-	out := make([]string, 0, len(list))
-	for i, e := range list {
-		s, ok := e.(string)
-		if !ok {
-			o.fault(fmt.Sprintf("%s[%d]", name, i), "is not a string")
-			continue
-		}
-		out = append(out, s)
-	}
-	return out
+// given are those of the names that are there.
+func (o *object) given(names ...string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return !o.has(name) })
 }
 
 func (o *object) end() {
-	for _, name := range o.order {
-		if !o.asked[name] {
-			o.fault(name, "is not known")
+	for i, m := range o.members {
+		if !o.asked[i] {
+			o.fault(m.name, "is not known")
 		}
 	}
+}
+
+// join is the JSON path of a member.
+func join(path, name string) string {
+	switch plain := !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}); {
+	case name == "":
+		return path
+	case !plain:
+		return path + "[" + shown(name) + "]"
+	case path == "":
+		return name
+	}
+	return path + "." + name
+}
+
+// shown quotes a text of the document for a fault, cut where it helps nobody.
+func shown(s string) string {
+	const most = 100
+	if len(s) > most {
+		return strconv.Quote(strings.ToValidUTF8(s[:most], "") + "…")
+	}
+	return strconv.Quote(s)
 }

@@ -1,6 +1,7 @@
 package declaration
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -24,28 +25,25 @@ func (e *Invalid) Error() string {
 // whole: the error wraps *Invalid and is of kind fault.Refused.
 func Parse(doc []byte) (*Declaration, error) {
 	v, err := decode(doc)
-	if err != nil {
+	var m *misplaced
+	switch {
+	case errors.As(err, &m):
+		return nil, refuse([]Fault{{m.path, m.text}})
+	case err != nil:
 		return nil, refuse([]Fault{{Text: err.Error()}})
 	}
 	f := &faults{}
-	o, ok := newObject(v, "", f)
-	if !ok {
+	o := newObject(v, "", f)
+	if o == nil {
 		return nil, refuse(f.list)
 	}
 	d := &Declaration{}
-	if !o.has("schema") {
-		f.add("schema", "is missing")
-	}
+	fields := d.fields()
 	// A newer schema may mean any of the rest differently: say only that.
-	if d.Schema = int(o.number("schema", Schema, 1, math.MaxInt32)); d.Schema > Schema {
+	if o.read(fields[:1]); d.Schema > Schema {
 		return nil, refuse([]Fault{{Path: "schema", Text: fmt.Sprintf("%d is newer than the %d this version reads", d.Schema, Schema)}})
 	}
-	d.Name = o.need("name")
-	if d.Name != "" && !validName(d.Name) {
-		f.add("name", "%q is not a name (a-z, 0-9, '-', at most 63)", d.Name)
-	}
-	d.Generation = o.number("generation", 0, 0, math.MaxInt64)
-	d.Resources = parseResources(o)
+	o.read(fields[1:])
 	o.end()
 	checkReferences(d, f)
 	checkOwn(d, f)
@@ -55,62 +53,70 @@ func Parse(doc []byte) (*Declaration, error) {
 	return d, nil
 }
 
+func (d *Declaration) fields() []field {
+	return []field{
+		{"schema", schemaNumber{number[int]{&d.Schema, Schema, 1, math.MaxInt32}}, true, "The version of this kind of document."},
+		{"name", text[string]{&d.Name, nameRule, ""}, true, "What the declaration is called."},
+		{"generation", number[uint64]{&d.Generation, 0, 0, math.MaxInt64}, false, "Grows with each change: an older one is refused where a newer one was."},
+		{"resources", resources{&d.Resources}, true, "What the machine shall have, in the order it is applied in. What the host owns and this does not name is removed."},
+	}
+}
+
+// schemaNumber is read whatever it is, to tell a newer one.
+type schemaNumber struct{ number[int] }
+
+func (schemaNumber) schema() node { return node{"const": Schema} }
+
 func refuse(list []Fault) error {
 	return fault.Refusedf("declaration is not valid: %w", &Invalid{list})
 }
 
-func parseResources(o *object) []Resource {
-	v, ok := o.get("resources")
-	if !ok {
-		o.fault("resources", "is missing")
-		return nil
-	}
+type resources struct{ to *[]Resource }
+
+func (r resources) read(a at, v any) {
 	list, ok := v.([]any)
 	if !ok {
-		o.fault("resources", "is not a list")
-		return nil
+		a.fault("is not a list")
+		return
 	}
 	if len(list) > MaxResources {
-		o.fault("resources", "are %d, more than the %d allowed", len(list), MaxResources)
-		return nil
+		a.fault("are %d, more than the %d allowed", len(list), MaxResources)
+		return
 	}
-	out := make([]Resource, 0, len(list))
+	*r.to = make([]Resource, len(list))
 	for i, e := range list {
-		if len(o.faults.list) >= maxFaults {
+		if a.faults.full() {
 			break // nobody mends more at once
 		}
-		ro, ok := newObject(e, fmt.Sprintf("resources[%d]", i), o.faults)
-		if !ok {
-			continue
+		if o := a.element(i).object(e); o != nil {
+			(*r.to)[i] = parseResource(o)
 		}
-		if r, ok := parseResource(ro); ok {
-			out = append(out, r)
-		}
+	}
+}
+
+func (r resources) unset() { *r.to = nil }
+
+func (r resources) write() any {
+	out := make([]map[string]any, 0, len(*r.to))
+	for i := range *r.to {
+		out = append(out, (*r.to)[i].members())
 	}
 	return out
 }
 
-// parseResource returns false when the type is not known: nothing can then be
-// said of the other members.
-func parseResource(o *object) (Resource, bool) {
-	r := Resource{ID: o.need("id"), Type: Type(o.need("type"))}
-	if r.ID != "" && !validID(r.ID) {
-		o.fault("id", "%q is not an id (letters, digits, '.', '_', '-', '/', at most 200)", r.ID)
+// parseResource says nothing of the other members when the type is not known.
+func parseResource(o *object) Resource {
+	var r Resource
+	fields := r.fields()
+	o.read(fields[:2])
+	k, ok := kinds[r.Type]
+	if !ok {
+		return r
 	}
-	r.After = o.texts("after")
-	r.TakeOver = o.flag("take_over")
-	switch r.Type {
-	case TypeFile:
-		r.File = parseFile(o)
-	case TypeProcess:
-		r.RestartOn = o.texts("restart_on")
-		r.Process = parseProcess(o)
-	case "":
-		return r, false
-	default:
-		o.fault("type", "%q is not a type this version knows (file, process)", r.Type)
-		return r, false
-	}
+	o.read(k.takes(fields)[2:])
+	b := k.make(&r)
+	o.read(b.fields())
 	o.end()
-	return r, true
+	b.check(o)
+	return r
 }

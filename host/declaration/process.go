@@ -2,111 +2,116 @@ package declaration
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
+// Run says what a process is.
+type Run string
+
+// The ways to run.
+const (
+	// RunService is kept up.
+	RunService Run = "service"
+	// RunOnce runs to completion once per content of its definition.
+	RunOnce Run = "once"
+)
+
+// A Process is a program the host keeps running, under the shim.
+type Process struct {
+	Name string
+	// Command is the program, absolute, and its arguments.
+	Command []string
+	Env     map[string]string
+	// User is a name, or a number that needs no account; root when the
+	// document says nothing.
+	User             string
+	WorkingDirectory string
+	Restart          Restart
+	Run              Run
+	// SuccessCodes are exit statuses that count as success; [0] by default.
+	SuccessCodes []int
+	// StopSignal is a name such as "SIGTERM", the default.
+	StopSignal string
+	// StopTimeout is how long the process may take to stop, in seconds; 10 by
+	// default.
+	StopTimeout int
+	// FailureLimit is how many failures in a row halt it; 5 by default.
+	FailureLimit int
+}
+
 // stopSignals are the signals a process may be asked to stop by.
-var stopSignals = map[string]bool{
-	"SIGTERM": true, "SIGINT": true, "SIGQUIT": true, "SIGHUP": true, "SIGUSR1": true, "SIGUSR2": true, "SIGKILL": true,
+var stopSignals = words("SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGKILL")
+
+var runRule = words(RunService, RunOnce)
+
+func (p *Process) fields() []field {
+	return []field{
+		{"name", text[string]{&p.Name, nameRule, ""}, true, "The name it is kept up under."},
+		{"command", texts{&p.Command, argumentRule, pathRule, 1}, true, "The program, absolute, and its arguments. No shell reads it."},
+		{"env", table{to: &p.Env, names: variableRule, value: argumentRule, reserved: hostVariables, more: node{"properties": node{"NOX_ROOT": false}}}, false, "The whole environment, by variable."},
+		{"user", text[string]{&p.User, accountRule, "root"}, false, "Whom it runs as: a name, or a number that needs no account."},
+		{"working_directory", text[string]{&p.WorkingDirectory, directoryRule, "/"}, false, "Where it starts."},
+		{"restart", text[Restart]{&p.Restart, restartRule, RestartAlways}, false, "When it is started again after it ended."},
+		{"run", text[Run]{&p.Run, runRule, RunService}, false, "A service is kept up; once runs to its end one time for each content of this definition."},
+		{"success_codes", statuses{&p.SuccessCodes}, false, "Exit statuses that count as success."},
+		{"stop_signal", text[string]{&p.StopSignal, stopSignals, "SIGTERM"}, false, "The signal that asks it to stop."},
+		{"stop_timeout", number[int]{&p.StopTimeout, 10, 1, 3600}, false, "How long it may take to stop, in seconds, before it is killed."},
+		{"failure_limit", number[int]{&p.FailureLimit, 5, 1, 1000}, false, "How many failures in a row halt it."},
+	}
 }
 
-func parseProcess(o *object) *Process {
-	p := &Process{
-		Name:             o.need("name"),
-		Command:          o.texts("command"),
-		Env:              parseEnv(o),
-		User:             o.text("user", "root"),
-		WorkingDirectory: o.text("working_directory", "/"),
-		Restart:          Restart(o.text("restart", string(RestartAlways))),
-		Run:              Run(o.text("run", string(RunService))),
-		SuccessCodes:     parseCodes(o),
-		StopSignal:       o.text("stop_signal", "SIGTERM"),
-		StopTimeout:      int(o.number("stop_timeout", 10, 1, 3600)),
-		FailureLimit:     int(o.number("failure_limit", 5, 1, 1000)),
+// hostVariables are those that the host sets.
+func hostVariables(name string) string {
+	if name == "NOX_ROOT" {
+		return "is set by the host"
 	}
-	if p.Name != "" && !validName(p.Name) {
-		o.fault("name", "%q is not a name (a-z, 0-9, '-', at most 63)", p.Name)
-	}
-	if len(p.Command) == 0 {
-		o.fault("command", "is missing")
-	} else {
-		checkPath(o, "command[0]", p.Command[0])
-	}
-	for i, a := range p.Command {
-		if strings.ContainsRune(a, 0) {
-			o.fault(fmt.Sprintf("command[%d]", i), "holds a NUL byte")
-		}
-	}
-	checkAccount(o, "user", p.User)
-	if p.WorkingDirectory != "/" {
-		checkPath(o, "working_directory", p.WorkingDirectory)
-	}
-	switch p.Restart {
-	case RestartAlways, RestartOnFailure, RestartNever:
-	default:
-		o.fault("restart", "%q is not always, on-failure or never", p.Restart)
-	}
-	switch p.Run {
-	case RunService, RunOnce:
-	default:
-		o.fault("run", "%q is not service or once", p.Run)
-	}
-	if !stopSignals[p.StopSignal] {
-		o.fault("stop_signal", "%q is not a signal to stop by", p.StopSignal)
-	}
-	return p
+	return ""
 }
 
-func parseEnv(o *object) map[string]string {
-	v, ok := o.get("env")
-	if !ok {
-		return nil
-	}
-	ms, ok := v.([]member)
-	if !ok {
-		o.fault("env", "is not an object")
-		return nil
-	}
-	env := map[string]string{}
-	for _, m := range ms {
-		s, ok := m.value.(string)
-		switch {
-		case !ok:
-			o.fault("env."+m.name, "is not a string")
-		case m.name == "" || strings.ContainsAny(m.name, "=\x00"):
-			o.fault("env", "%q is not the name of a variable", m.name)
-		case strings.ContainsRune(s, 0):
-			o.fault("env."+m.name, "holds a NUL byte")
-		case m.name == "NOX_ROOT":
-			o.fault("env."+m.name, "is set by the host")
-		default:
-			env[m.name] = s
-		}
-	}
-	return env
+func (p *Process) check(*object) {}
+
+func (p *Process) rules() node {
+	return node{"description": "A program that the host keeps running, with no container around it."}
 }
 
-func parseCodes(o *object) []int {
-	v, ok := o.get("success_codes")
-	if !ok {
-		return []int{0}
-	}
+func (p *Process) name() string { return p.Name }
+
+// UnitName is the name of the unit that keeps the process up where systemd is.
+func (p *Process) UnitName() string { return "nox-" + p.Name + ".service" }
+
+func (p *Process) claims() []string {
+	return []string{unitKey(p.UnitName()), fileKey(layout.Layout{}.UnitDir() + "/" + p.UnitName())}
+}
+
+func (p *Process) sources() []digest.Digest { return nil }
+
+func (p *Process) own(_ []layout.Own, say func(member, why string)) { ownName(p.Name, say) }
+
+// statuses is a list of exit statuses.
+type statuses struct{ to *[]int }
+
+func (s statuses) read(a at, v any) {
 	list, ok := v.([]any)
 	if !ok {
-		o.fault("success_codes", "is not a list")
-		return nil
+		a.fault("is not a list")
+		return
 	}
-	codes := []int{}
+	*s.to = []int{}
 	for i, e := range list {
 		n, _ := e.(json.Number)
-		c, err := strconv.Atoi(n.String())
-		if err != nil || c < 0 || c > 255 {
-			o.fault(fmt.Sprintf("success_codes[%d]", i), "is not an exit status from 0 to 255")
-			continue
+		c, err := strconv.ParseUint(n.String(), 10, 8)
+		if err != nil {
+			a.element(i).fault("is not an exit status from 0 to 255")
 		}
-		codes = append(codes, c)
+		*s.to = append(*s.to, int(c))
 	}
-	return codes
+}
+func (s statuses) unset()     { *s.to = []int{0} }
+func (s statuses) write() any { return *s.to }
+func (s statuses) schema() node {
+	return node{"type": "array", "items": node{"type": "integer", "minimum": 0, "maximum": 255}, "default": []int{0}}
 }

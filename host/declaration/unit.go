@@ -1,128 +1,154 @@
 package declaration
 
 import (
-	"fmt"
-	"path"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// unitTypes end the names of units (systemd.unit(5)).
-var (
-	unitTypes = []string{".service", ".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice", ".scope"}
-	// starting are the types of a service and of what may start it.
-	starting = []string{".service", ".socket", ".path", ".timer"}
+// OnChange says what a change of a unit's files does to it while it runs.
+type OnChange string
+
+// What a change does.
+const (
+	OnChangeNone    OnChange = "none"
+	OnChangeReload  OnChange = "reload"
+	OnChangeRestart OnChange = "restart"
 )
 
-// ownUnit reports whether a name in a directory of systemd's is about the
-// host's unit: the unit, one that starts it (a socket, timer or path of its
-// name), an instance, what hangs on it (.d, .wants, .requires), or the drop-ins
-// that systemd reads for it by a shorter name: "mesh-.service.d", "service.d".
-func ownUnit(name string) bool {
-	if name == "service.d" {
-		return true
-	}
-	stem, _, _ := strings.Cut(name, ".")
-	prefix, _, _ := strings.Cut(layout.HostName, "-")
-	return stem == layout.HostName || stem == prefix+"-" || strings.HasPrefix(stem, layout.HostName+"@")
+// A Unit is a unit of the machine's service manager. What is nil is not the
+// declaration's to say: it stays as it is.
+type Unit struct {
+	Name string
+	// Content or Source is the unit's file, as text or as the digest of a blob
+	// in the content store. With neither, the unit is one that is there.
+	Content *string
+	Source  digest.Digest
+	// DropIns are files that change the unit, by name ("10-limits.conf").
+	DropIns map[string]string
+	Enabled *bool
+	Active  *bool
+	// Masked units cannot be started by anybody.
+	Masked *bool
+	// OnChange is restart when the document says nothing.
+	OnChange OnChange
 }
 
-// UnitText reports whether systemd reads a file of that name in its
-// directories: a unit or a drop-in.
-func UnitText(name string) bool {
-	return path.Ext(name) == ".conf" || slices.Contains(unitTypes, path.Ext(name))
+// maxUnit bounds the text of a unit, in bytes. systemd takes no longer line.
+const maxUnit = 1 << 20
+
+var (
+	// unitRule is systemd.unit(5), without devices and scopes, which programs
+	// make. It leaves room for what a folder beside it adds to the name.
+	unitRule = &rule{
+		what: "the name of a unit that can be declared (\"backup.timer\", \"web@a.service\")", like: "backup.timer", max: 240,
+		pattern: regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\@-]*)?\.(automount|mount|path|service|slice|socket|swap|target|timer)$`),
+	}
+	dropInRule = &rule{
+		what: "the name of a drop-in (\"10-limits.conf\")", like: "10-limits.conf", max: 200,
+		pattern: regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]*\.conf$`),
+	}
+	unitTextRule = &rule{empty: true, max: maxUnit}
+	onChangeRule = words(OnChangeNone, OnChangeReload, OnChangeRestart)
+)
+
+func (u *Unit) fields() []field {
+	return []field{
+		{"name", text[string]{&u.Name, unitRule, ""}, true, "The unit, with its type: \"backup.timer\"."},
+		{"content", prose{&u.Content, unitTextRule}, false, "The text of the unit's file. Everybody on the machine can read it: a secret is for a file. Without it, the unit is one that is there."},
+		{"source", text[digest.Digest]{&u.Source, digestRule, ""}, false, "The digest of the unit's file, which is in the content store, instead of content."},
+		{"drop_ins", table{to: &u.DropIns, names: dropInRule, value: unitTextRule}, false, "Files that change the unit, by name: {\"10-limits.conf\": \"[Service]\\nMemoryMax=1G\\n\"}."},
+		{"enabled", choice{&u.Enabled}, false, "Whether it starts at boot, or whenever its [Install] section says. Left as it is when nothing is said."},
+		{"active", choice{&u.Active}, false, "Whether it runs. Left as it is when nothing is said."},
+		{"masked", choice{&u.Masked}, false, "Whether nobody can start it. Left as it is when nothing is said."},
+		{"on_change", text[OnChange]{&u.OnChange, onChangeRule, OnChangeRestart}, false, "What a change of its files does to it while it runs."},
+	}
 }
 
-// relations are the settings that name other units (systemd.unit(5)).
-var relations = []string{
-	"Alias", "Also", "WantedBy", "RequiredBy", "UpheldBy", "Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Upholds",
-	"Conflicts", "Before", "After", "OnFailure", "OnSuccess", "PropagatesReloadTo", "ReloadPropagatedFrom",
-	"PropagatesStopTo", "StopPropagatedFrom", "JoinsNamespaceOf", "Unit", "Service", "Sockets", "Slice", "BindTo", "PropagateReloadTo",
-	"PropagateReloadFrom", "RequiresOverridable", "RequisiteOverridable",
+func (u *Unit) check(o *object) {
+	if len(o.given("content", "source", "drop_ins", "enabled", "active", "masked")) == 0 {
+		o.faults.add(o.path, "needs at least one of content, source, drop_ins, enabled, active, masked")
+	}
+	if o.has("content") && o.has("source") {
+		o.faults.add(o.path, "needs at most one of content, source")
+	}
+	// A mask is a symlink in the place of the file, and nothing starts it.
+	if is(u.Masked) {
+		for _, name := range o.given("content", "source") {
+			o.fault(name, "has no meaning for a masked unit")
+		}
+		if is(u.Enabled) {
+			o.fault("enabled", "cannot be true of a masked unit")
+		}
+		if is(u.Active) {
+			o.fault("active", "cannot be true of a masked unit")
+		}
+	}
+	if is(u.Active) && u.template() {
+		o.fault("active", "cannot be true of a template, only of an instance of it (%q)", strings.Replace(u.Name, "@.", "@NAME.", 1))
+	}
 }
 
-// OwnInUnit says how the text of a unit or a drop-in names the host's unit, or
-// why that cannot be told; "" when it does not. A specifier (%p, %i …) stands
-// for anything.
-func OwnInUnit(text string) string {
-	if strings.ContainsRune(text, 0) {
-		return "holds a NUL byte, which no unit needs and at which systemd ends a line"
+// template: a unit of no instance yet (systemd.unit(5)).
+func (u *Unit) template() bool { return strings.Contains(u.Name, "@.") }
+
+func is(b *bool) bool { return b != nil && *b }
+
+func (u *Unit) rules() node {
+	no := node{"enum": []bool{false}}
+	return node{
+		"description": "A unit of systemd: its file, its drop-ins, whether it is enabled, active or masked.",
+		"anyOf": []node{
+			required("content"), required("source"), required("drop_ins"), required("enabled"), required("active"), required("masked"),
+		},
+		"dependentSchemas": node{"source": node{"properties": node{"content": false}}},
+		"if":               node{"properties": node{"masked": node{"const": true}}, "required": []string{"masked"}},
+		"then":             node{"properties": node{"content": false, "source": false, "enabled": no, "active": no}},
 	}
-	if strings.Contains(text, layout.HostUnit) {
-		return fmt.Sprintf("names %q, %s", layout.HostUnit, notYours)
-	}
-	for line := range strings.SplitSeq(joined(text), "\n") {
-		// Old versions of systemd read another file there, which lies anywhere.
-		if strings.HasPrefix(strings.Trim(line, blank), ".include") {
-			return "includes another file, which only old versions of systemd do"
-		}
-		key, value, ok := strings.Cut(line, "=")
-		if key = strings.Trim(key, blank); !ok || !slices.Contains(relations, key) {
-			continue
-		}
-		for _, word := range strings.FieldsFunc(plain.Replace(value), func(r rune) bool { return strings.ContainsRune(blank, r) }) {
-			if mayBeHost(word) {
-				return fmt.Sprintf("%s=%s can be %q, %s", key, word, layout.HostUnit, notYours)
-			}
-		}
-	}
-	return ""
 }
 
-// plain takes away what a value may be written with (systemd.syntax(7)).
-var plain = strings.NewReplacer(`"`, "", `'`, "", `\x2d`, "-", `\x2D`, "-", `\x40`, "@", `\`, "")
+func (u *Unit) name() string { return u.Name }
 
-// blank is what systemd trims and splits by: no vertical tab, no form feed, and
-// nothing that only Unicode calls a space.
-const blank = " \t\r\n"
+func unitKey(name string) string { return string(TypeUnit) + ":" + name }
 
-// lineEnds are what systemd ends a line at: either of the two, or one of each.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\n\r", "\n", "\r", "\n")
+// Path is where the unit's file is written; a mask is a symlink there.
+func (u *Unit) Path() string { return layout.Layout{}.UnitDir() + "/" + u.Name }
 
-// joined puts the lines together that a backslash continues, unless that is
-// escaped by another; comments in between do not end it (systemd.syntax(7)).
-func joined(text string) string {
-	var b strings.Builder
-	going := false
-	for line := range strings.SplitSeq(lineEnds.Replace(text), "\n") {
-		if t := strings.TrimLeft(line, blank); strings.HasPrefix(t, "#") || strings.HasPrefix(t, ";") {
-			continue
-		}
-		line = strings.TrimPrefix(line, "\ufeff") // a byte order mark, wherever the first one is
-		if !going {
-			b.WriteByte('\n')
-		}
-		if going = (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1; going {
-			line = line[:len(line)-1] + " "
-		}
-		b.WriteString(line)
+// DropInPath is where a drop-in of that name is written.
+func (u *Unit) DropInPath(name string) string { return u.Path() + ".d/" + name }
+
+func (u *Unit) claims() []string {
+	var out []string
+	if u.Content != nil || u.Source != "" || is(u.Masked) {
+		out = append(out, fileKey(u.Path()))
 	}
-	return b.String()
+	for _, name := range slices.Sorted(maps.Keys(u.DropIns)) {
+		out = append(out, fileKey(u.DropInPath(name)))
+	}
+	return out
 }
 
-// mayBeHost reports whether the name of a unit is the host's or an instance of
-// it, for some value of its specifiers. No device, mount or target whose name
-// has a specifier in it ("dev-%i.device", "%i.target") is.
-func mayBeHost(word string) bool {
-	if strings.Contains(word, "%") && slices.Contains(unitTypes, path.Ext(word)) && !slices.Contains(starting, path.Ext(word)) {
-		return false
+func (u *Unit) sources() []digest.Digest { return digests(u.Source) }
+
+// own knows the text of the unit only when it is in the document: that of a
+// Source is for the host to look at (OwnInUnit).
+func (u *Unit) own(_ []layout.Own, say func(member, why string)) {
+	if ownUnit(u.Name) {
+		say("name", shown(u.Name)+" is the host's own unit, "+notYours)
 	}
-	var stem strings.Builder
-	for i := 0; i < len(word); i++ {
-		switch c := word[i]; {
-		case c == '.' || c == '@':
-			i = len(word)
-		case c == '%' && i+1 < len(word):
-			stem.WriteByte('*')
-			i++
-		case strings.IndexByte(`*?[\`, c) >= 0: // no unit has it in its name
-			return false
-		default:
-			stem.WriteByte(c)
+	if u.Content != nil {
+		if why := OwnInUnit(*u.Content); why != "" {
+			say("content", why)
 		}
 	}
-	ok, _ := path.Match(stem.String(), layout.HostName)
-	return ok
+	for _, name := range slices.Sorted(maps.Keys(u.DropIns)) {
+		if why := OwnInUnit(u.DropIns[name]); why != "" {
+			say(join("drop_ins", name), why)
+		}
+	}
 }

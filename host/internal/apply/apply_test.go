@@ -185,3 +185,27 @@ func TestAPanicFailsItsResourceAlone(t *testing.T) {
 	got := l.applied(aProcess("p", ""), aFile("b", "/etc/b", "1"))
 	l.want(got, "failed process:p (internal error: assignment to entry in nil map)", "applied file:/etc/b")
 }
+
+func TestATypeThisHostCannotApplyIsUnsupportedAndSaysSo(t *testing.T) {
+	l := newLab(t)
+	docs := []string{
+		`{"id": "htop", "type": "package", "name": "htop"}`,
+		`{"id": "timer", "type": "unit", "name": "b.timer", "active": true}`,
+		`{"id": "web", "type": "container", "name": "web", "image": "docker.io/library/web@sha256:` + strings.Repeat("a", 64) + `"}`,
+		aFile("a", "/etc/a", "1"),
+		`{"id": "b", "type": "file", "path": "/etc/b", "content": "", "after": ["htop"]}`,
+	}
+	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document(docs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, typ := range []string{"package", "unit", "container"} {
+		if s := steps[i]; s.Action != "unsupported" || s.Todo() || !strings.Contains(s.Error, `"`+typ+`"`) {
+			t.Errorf("%+v", s)
+		}
+	}
+	const why = " (this version of the host cannot apply resources of the type "
+	l.want(l.applied(docs...),
+		"unsupported package:htop"+why+`"package")`, "unsupported unit:b.timer"+why+`"unit")`, "unsupported container:web"+why+`"container")`,
+		"applied file:/etc/a", `skipped file:/etc/b (waits for "htop", which is unsupported)`)
+}

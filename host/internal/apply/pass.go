@@ -192,7 +192,11 @@ func (p *pass) apply(ctx context.Context, r *declaration.Resource) {
 }
 
 func (p *pass) bring(ctx context.Context, r *declaration.Resource) (declaration.Outcome, string, error) {
-	kind, key := p.engine.Kinds[r.Type], r.Key()
+	kind, ok := p.engine.Kinds[r.Type]
+	if !ok {
+		return declaration.Unsupported, unsupported(r), nil
+	}
+	key := r.Key()
 	want := resource.Want{Resource: *r, Spec: r.Spec(), Restart: p.restarts[key]}
 	prior := p.records[key]
 	st, err := kind.Check(ctx, want, prior)
@@ -252,6 +256,11 @@ func (p *pass) bring(ctx context.Context, r *declaration.Resource) (declaration.
 		return declaration.Repaired, join("drifted: "+strings.Join(st.Differences, ", "), st.Note, now.Note), nil
 	}
 	return declaration.Applied, join(st.Note, now.Note), nil
+}
+
+// unsupported says why nothing is done about a resource that can be declared.
+func unsupported(r *declaration.Resource) string {
+	return fmt.Sprintf("this version of the host cannot apply resources of the type %q", r.Type)
 }
 
 // keep is for a resource that is as declared: it is adopted, or stays ours,

@@ -15,7 +15,7 @@ type Step struct {
 	Key string `json:"key"`
 	ID  string `json:"id"`
 	// Action is "keep", "adopt", "create", "change", "restart", "remove",
-	// "release" or "conflict".
+	// "release", "conflict" or "unsupported".
 	Action string `json:"action"`
 	// Differences are what would change, one phrase each.
 	Differences []string `json:"differences,omitempty"`
@@ -24,7 +24,7 @@ type Step struct {
 }
 
 // Todo reports whether the step does anything.
-func (s Step) Todo() bool { return s.Action != "keep" }
+func (s Step) Todo() bool { return s.Action != "keep" && s.Action != "unsupported" }
 
 // Plan says what applying the document would do. It changes nothing.
 func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte) ([]Step, error) {
@@ -78,7 +78,12 @@ func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte)
 
 func (e *Engine) planOne(ctx context.Context, r *declaration.Resource, prior *resource.Record) Step {
 	s := Step{Key: r.Key(), ID: r.ID}
-	st, err := e.Kinds[r.Type].Check(ctx, resource.Want{Resource: *r, Spec: r.Spec()}, prior)
+	kind, ok := e.Kinds[r.Type]
+	if !ok {
+		s.Action, s.Error = "unsupported", unsupported(r)
+		return s
+	}
+	st, err := kind.Check(ctx, resource.Want{Resource: *r, Spec: r.Spec()}, prior)
 	s.Differences = st.Differences
 	switch {
 	case err != nil:
