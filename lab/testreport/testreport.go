@@ -1,7 +1,11 @@
 // Package testreport turns the stream of `go test -json` into what a person
 // reads: the closing line of each package as go test prints it, all of what a
-// failed test printed, and at the end how many tests ran and which were skipped
-// for what reason. A skip that nobody sees is a test that nobody has.
+// failed test printed, and at the end what other programs say beside ours, how
+// many tests ran and which were skipped for what reason. A skip that nobody sees
+// is a test that nobody has.
+//
+// A test that asks another program says so by t.Attr("verdict", "TOOL | CASE |
+// THEIR ANSWER | OUR ANSWER"), with what both answered in that run.
 package testreport
 
 import (
@@ -15,7 +19,7 @@ import (
 
 // event is one line of the stream, see `go doc test2json`.
 type event struct {
-	Action, Package, Test, Output string
+	Action, Package, Test, Output, Key, Value string
 }
 
 type test struct{ pkg, name string }
@@ -27,6 +31,7 @@ type test struct{ pkg, name string }
 func Write(w io.Writer, stream io.Reader, expected []string) (ok bool, err error) {
 	printed := map[test]*strings.Builder{}
 	var skipped []string
+	var asked verdicts
 	missing := 0
 	var ran, failed, packages int
 	broken := false
@@ -44,6 +49,10 @@ func Write(w io.Writer, stream io.Reader, expected []string) (ok bool, err error
 			fmt.Fprint(w, e.Output)
 		case "build-fail":
 			broken = true
+		case "attr":
+			if e.Key == "verdict" {
+				asked.add(e.Value)
+			}
 		case "output":
 			if e.Test != "" {
 				if printed[t] == nil {
@@ -90,6 +99,7 @@ func Write(w io.Writer, stream io.Reader, expected []string) (ok bool, err error
 	for t, text := range printed {
 		fmt.Fprintf(w, "%s %s did not end:\n%s", t.pkg, t.name, text)
 	}
+	asked.write(w)
 	fmt.Fprintf(w, "\n%d tests passed, %d failed, %d were skipped, in %d packages\n", ran, failed, len(skipped), packages)
 	for _, s := range skipped {
 		fmt.Fprintf(w, "  %s\n", s)

@@ -58,9 +58,14 @@ func TestMakepkgBuildsTheSamePackage(t *testing.T) {
 		t.Errorf("makepkg calls it %s, we %s", filepath.Base(made[0]), filepath.Base(ours))
 	}
 	a, b := inspect(t, made[0]), inspect(t, ours)
-	for _, d := range differences(a, b) {
+	found := differences(a, b)
+	for _, d := range found {
 		t.Error(d)
 	}
+	if a.install != b.install {
+		found = append(found, ".INSTALL")
+	}
+	verdict(t, "makepkg", "nox-mesh-host by pkgbuild/PKGBUILD", fmt.Sprintf("%s, %d entries", filepath.Base(made[0]), len(a.listing)), compared(found, ""))
 	if a.install != b.install || a.install == "" {
 		t.Errorf("another scriptlet:\n%s\n%s", a.install, b.install)
 	}

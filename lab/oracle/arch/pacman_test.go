@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +11,10 @@ import (
 // TestLifeOfThePackage is all that pacman does with nox-mesh-host, with nothing
 // accepted that is not signed.
 func TestLifeOfThePackage(t *testing.T) {
-	needs(t, "pacman", "repo-add", "gpg", "ldd", "go")
+	needs(t, "pacman", "repo-add", "gpg", "bsdtar", "ldd", "go")
 	k, stub := newSigner(t), stubHost(t)
 	trust := filepath.Dir(file(t, filepath.Join(t.TempDir(), "trust/1.root.json"), "{}"))
-	dirs := map[string]string{}
+	dirs, packed := map[string]string{}, map[string]inspected{}
 	for _, version := range []string{"1.0.0-rc.1", "1.0.0", "1.1.0"} {
 		dir := t.TempDir()
 		p := ""
@@ -24,7 +25,7 @@ func TestLifeOfThePackage(t *testing.T) {
 		}
 		k.sign(p)
 		k.repository(p)
-		dirs[version] = dir
+		dirs[version], packed[version] = dir, inspect(t, p)
 	}
 	// current is the repository as it is today: a symlink to one of them.
 	current := filepath.Join(t.TempDir(), "current")
@@ -59,11 +60,40 @@ func TestLifeOfThePackage(t *testing.T) {
 				}
 			}
 
+			step := func(name, theirs, version, key string) {
+				t.Helper()
+				verdict(t, "pacman", "life, from "+place+": "+name, theirs, packed[version].line(key))
+			}
+			installed := func() string {
+				out, _ := r.try("-Q", "nox-mesh-host")
+				line, _, _ := strings.Cut(out, "\n")
+				return line
+			}
+			// config is what there is of the configuration, and whose it is.
+			config := r.path("/etc/nox-mesh/host.toml")
+			whose := func() string {
+				var said []string
+				for _, suffix := range []string{"", ".pacnew", ".pacsave"} {
+					if exists(config + suffix) {
+						who := "the package's"
+						if read(t, config+suffix) == "# mine\n" {
+							who = "as edited"
+						}
+						said = append(said, "host.toml"+suffix+" "+who)
+					}
+				}
+				return strings.Join(said, ", ")
+			}
+
 			get("1.0.0-rc.1")
 			is("1.0.0rc1-1")
-			if n := r.intact("nox-mesh-host"); n < 30 {
+			step("install", installed(), "1.0.0-rc.1", "pkgver")
+			n := r.intact("nox-mesh-host")
+			if n < 30 {
 				t.Errorf("pacman checked %d files", n)
 			}
+			// Of the metadata pacman counts the scriptlet alone.
+			verdict(t, "pacman", "life, from "+place+": -Qkk", fmt.Sprintf("%d files, 0 altered", n), fmt.Sprintf("%d entries in the package, %d in .MTREE", len(packed["1.0.0-rc.1"].listing), len(packed["1.0.0-rc.1"].mtree)))
 			for p, mode := range map[string]string{
 				"/usr/bin/mesh-host": "-rwxr-xr-x", "/var/lib/nox-mesh": "drwx------", "/etc/nox-mesh/host.toml": "-rw-r--r--",
 				"/usr/lib/systemd/system/mesh-host.service": "-rw-r--r--", "/usr/share/nox-mesh/trust/1.root.json": "-rw-r--r--",
@@ -74,15 +104,16 @@ func TestLifeOfThePackage(t *testing.T) {
 			}
 
 			// The release follows its candidate, and what a person wrote stays.
-			config := r.path("/etc/nox-mesh/host.toml")
 			file(t, config, "# mine\n")
 			get("1.0.0")
 			is("1.0.0-1")
 			if read(t, config) != "# mine\n" || exists(config+".pacnew") {
 				t.Error("an upgrade with the same default touched the configuration")
 			}
+			step("upgrade", installed()+": "+whose(), "1.0.0", "backup")
 			get("1.1.0")
 			is("1.1.0-1")
+			step("upgrade with a new default", installed()+": "+whose(), "1.1.0", "backup")
 			if read(t, config) != "# mine\n" || read(t, config+".pacnew") != "# a new default\n" {
 				t.Error("an upgrade with a new default did not put it beside the configuration")
 			}
@@ -92,12 +123,14 @@ func TestLifeOfThePackage(t *testing.T) {
 
 			get("1.0.0") // back
 			is("1.0.0-1")
+			step("downgrade", installed()+": "+whose(), "1.0.0", "pkgver")
 			if read(t, config) != "# mine\n" {
 				t.Error("a downgrade touched the configuration")
 			}
 
 			state := file(t, r.path("/var/lib/nox-mesh/host/store.db"), "state")
 			r.pacman("-R", "nox-mesh-host")
+			step("remove", whose()+", state kept: "+fmt.Sprint(exists(state)), "1.0.0", "backup")
 			if read(t, state) != "state" {
 				t.Error("the state is gone")
 			}
@@ -172,15 +205,4 @@ func TestKeyringAndControllerInstall(t *testing.T) {
 		t.Error("the control plane's package has a unit")
 	}
 	r.pacman("-R", "nox-mesh-keyring", "nox-mesh-controller")
-}
-
-// BenchmarkPacmanReadsAPackage is `pacman -Qip` of a package of 34 MB.
-func BenchmarkPacmanReadsAPackage(b *testing.B) {
-	needs(b, "pacman", "go")
-	noise := filepath.Join(b.TempDir(), "noise")
-	must(b, "/", nil, "dd", "if=/dev/urandom", "of="+noise, "bs=1M", "count=34", "status=none")
-	p := packNfpm(b, b.TempDir(), "name: big\narch: all\nversion: 1.0.0\nmtime: 2023-11-14T22:13:20Z\ncontents:\n- {src: "+noise+", dst: /usr/share/big}\n")
-	for b.Loop() {
-		must(b, "/", nil, "pacman", "-Qip", p)
-	}
 }

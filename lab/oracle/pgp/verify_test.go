@@ -3,6 +3,7 @@ package pgp
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,6 +108,33 @@ func (b *bench) signed(file string, how ...string) []byte {
 	return b.get("made.sig")
 }
 
+// verdict puts what gpg and mesh-host say of the package as it lies there into
+// the table that lab/testreport prints.
+func (b *bench) verdict(name string) {
+	b.t.Helper()
+	theirs, ours := "accepts", "accepts"
+	out, code := b.run("gpg", "--batch", "--status-fd", "1", "--verify", pkg+".sig", pkg)
+	if code != 0 {
+		theirs = "refuses"
+		// The most telling of its status lines, doc/DETAILS of GnuPG.
+		if word := regexp.MustCompile(`GNUPG:\] (BADSIG|NO_PUBKEY|REVKEYSIG|ERRSIG|NODATA|UNEXPECTED|FAILURE)`).FindStringSubmatch(out); word != nil {
+			theirs += ": " + word[1]
+		}
+	}
+	if out, code = b.verify(); code != 0 {
+		out = strings.TrimSpace(out)
+		if at := strings.LastIndex(out, pkg+`": `); at >= 0 {
+			out = out[at+len(pkg+`": `):]
+		}
+		out, _, _ = strings.Cut(out, "\n")
+		ours = fmt.Sprintf("exit %d: %s", code, out)
+	}
+	version, _ := b.run("gpg", "--version")
+	version, _, _ = strings.Cut(version, "\n")
+	version = version[strings.LastIndex(version, " ")+1:]
+	b.t.Attr("verdict", "gpg "+version+" | mesh-host verify: "+name+" | "+theirs+" | "+ours)
+}
+
 const pkg = "hello-1-1-any.pkg.tar.zst"
 
 func (b *bench) verify() (string, int) {
@@ -127,6 +155,7 @@ func TestVerifyOfAPackage(t *testing.T) {
 	}
 
 	b.put(pkg+".sig", good)
+	b.verdict("good")
 	if out, code := b.verify(); code != 0 || !strings.Contains(out, key[1][:12]) || !strings.Contains(out, "release root 1") {
 		t.Errorf("good: exit %d\n%s", code, out)
 	}
@@ -147,6 +176,7 @@ func TestVerifyOfAPackage(t *testing.T) {
 		{"empty", "no signature", []byte{}},
 	} {
 		b.put(pkg+".sig", c.sig)
+		b.verdict(c.name)
 		if out, code := b.verify(); code != 3 || !strings.Contains(out, c.why) {
 			t.Errorf("%s: exit %d\n%s", c.name, code, out)
 		}
@@ -154,6 +184,7 @@ func TestVerifyOfAPackage(t *testing.T) {
 	if err := os.Remove(b.path(pkg + ".sig")); err != nil {
 		t.Fatal(err)
 	}
+	b.verdict("no signature file")
 	if out, code := b.verify(); code != 3 || !strings.Contains(out, `no signature, there is no "`+pkg+`.sig"`) {
 		t.Errorf("unsigned: exit %d\n%s", code, out)
 	}
@@ -167,6 +198,7 @@ func TestVerifyOfAPackage(t *testing.T) {
 	}
 	b.release("keys", "revoke", "keys", key[1])
 	b.release("keys", "export", "keys", "--out", "public")
+	b.verdict("by a key that a later release root revoked")
 	if out, code := b.verify(); code != 3 || !strings.Contains(out, "revoked key") {
 		t.Errorf("after the revocation: exit %d\n%s", code, out)
 	}

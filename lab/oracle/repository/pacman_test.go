@@ -118,10 +118,16 @@ func TestPacmanInstallsFromIt(t *testing.T) {
 			m.must("-S", "web")
 			if got := m.must("-Q"); got != "lib 1:2.0-1\nweb 1.0.0rc1-1\n" {
 				t.Errorf("installed: %s", got)
+			} else {
+				verdict(t, "pacman", "repository by "+name+": -Sy, -S web", "installs: "+strings.Join(strings.Split(strings.TrimSpace(got), "\n"), ", "), p.listed(www))
 			}
 			m.must("-Fy")
 			if out := m.must("-F", "usr/share/web"); !strings.Contains(out, "nox-mesh/web 1.0.0rc1-1") {
 				t.Errorf("pacman -F says %s", out)
+			} else {
+				first, _, _ := strings.Cut(out, "\n")
+				verdict(t, "pacman", "repository by "+name+": -F usr/share/web", "finds: "+first,
+					"in it: "+strings.Join(strings.Fields(run(t, nil, "bsdtar", "-xOf", filepath.Join(www, "nox-mesh.files"), "web-1.0.0rc1-1/files")), " "))
 			}
 		})
 	}
@@ -131,9 +137,11 @@ func TestPacmanInstallsFromIt(t *testing.T) {
 	p.add(repo, p.pack(src, recipe{name: "web", version: "1.0.0-1", info: "pkgdesc = web\nlicense = MIT\ndepend = lib\n"}))
 	p.mesh("repo", "publish", "--trust", p.keys, "--to", www, repo)
 	m.must("-Syu")
-	if got := m.must("-Q", "web"); got != "web 1.0.0-1\n" {
+	got := m.must("-Q", "web")
+	if got != "web 1.0.0-1\n" {
 		t.Errorf("after -Syu: %s", got)
 	}
+	verdict(t, "pacman", "-Syu when 1.0.0 follows 1.0.0rc1", "has: "+strings.TrimSpace(got), p.listed(www))
 }
 
 // TestPacmanRefusesWhatWeRefuse spoils a published repository: pacman with all
@@ -167,11 +175,16 @@ func TestPacmanRefusesWhatWeRefuse(t *testing.T) {
 				t.Errorf("pacman: %v\n%s", err, out)
 			}
 			publish := []string{"repo", "publish", "--trust", p.keys, "--to", filepath.Join(t.TempDir(), "again"), www}
+			theirs, ours := "installs", "accepts"
+			if err != nil {
+				theirs = refusal(out, www)
+			}
 			if name == "nothing" {
 				p.mesh(publish...)
 			} else {
-				p.refused(publish...)
+				ours = refusal(p.refused(publish...), www)
 			}
+			verdict(t, "pacman", "repository, spoiled: "+name, theirs, ours)
 		})
 	}
 }

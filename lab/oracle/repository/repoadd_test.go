@@ -46,7 +46,7 @@ func TestEntriesAreThoseOfRepoAdd(t *testing.T) {
 	}
 	ours, theirs := p.add(filepath.Join(t.TempDir(), "ours"), packages...), t.TempDir()
 	p.repoAdd("repo-add", theirs, packages...)
-	same(t, ours, theirs, 3*len(packages))
+	same(t, "a new repository", ours, theirs, 3*len(packages))
 
 	// Each goes on from the other's, and they stay the same.
 	next := p.pack(src, recipe{name: "plain", version: "2.0-1", info: "pkgdesc = next\n"})
@@ -55,13 +55,13 @@ func TestEntriesAreThoseOfRepoAdd(t *testing.T) {
 	}
 	p.repoAdd("repo-add", ours, filepath.Join(ours, filepath.Base(next)))
 	p.repoAdd("repo-add", theirs, next)
-	same(t, ours, theirs, 3*len(packages))
+	same(t, "repo-add goes on from ours", ours, theirs, 3*len(packages))
 	if list := p.mesh("repo", "list", "--trust", p.keys, ours); !strings.Contains(list, "2.0-1") {
 		t.Errorf("after repo-add:\n%s", list)
 	}
 	p.repoAdd("repo-remove", ours, "epoch", "many")
 	p.repoAdd("repo-remove", theirs, "epoch", "many")
-	same(t, ours, theirs, 3*len(packages)-6)
+	same(t, "repo-remove takes from ours", ours, theirs, 3*len(packages)-6)
 	for _, f := range []string{"epoch-3:2.0-1-any", "many-1-1-any"} { // repo-remove leaves them
 		os.Remove(filepath.Join(ours, f+".pkg.tar.zst"))
 		os.Remove(filepath.Join(ours, f+".pkg.tar.zst.sig"))
@@ -69,16 +69,16 @@ func TestEntriesAreThoseOfRepoAdd(t *testing.T) {
 	last := p.pack(src, recipe{name: "last", version: "1-1", info: "pkgdesc = last\n"})
 	p.add(ours, last)
 	p.repoAdd("repo-add", theirs, last)
-	same(t, ours, theirs, 3*len(packages)-3)
+	same(t, "repo add goes on from repo-remove's", ours, theirs, 3*len(packages)-3)
 	p.mesh("repo", "remove", "--keys", p.keys, "--passphrase-file", p.secret, ours, "full")
 	p.repoAdd("repo-remove", theirs, "full")
-	same(t, ours, theirs, 3*len(packages)-6)
+	same(t, "repo remove", ours, theirs, 3*len(packages)-6)
 	p.mesh("repo", "publish", "--trust", p.keys, "--to", filepath.Join(t.TempDir(), "www"), ours)
 }
 
 // same compares every "desc" and "files" of two repositories; there are n of them
 // in both databases of one.
-func same(t *testing.T, ours, theirs string, n int) {
+func same(t *testing.T, step, ours, theirs string, n int) {
 	t.Helper()
 	var all [2]map[string]string
 	for i, dir := range []string{ours, theirs} {
@@ -101,15 +101,30 @@ func same(t *testing.T, ours, theirs string, n int) {
 	if len(all[1]) != n {
 		t.Errorf("repo-add wrote %d files, want %d", len(all[1]), n)
 	}
+	answer, size := "same bytes", 0
+	differs := func(format string, args ...any) {
+		answer = "differs: " + fmt.Sprintf(format, args...)
+	}
 	for name, want := range all[1] {
+		size += len(want)
 		if got, ok := all[0][name]; !ok || got != want {
 			t.Errorf("%s is\n%.1500s\nrepo-add has\n%.1500s", name, got, want)
+			differs("%s, %d bytes for %d", name, len(got), len(want))
+		}
+		if step == "a new repository" && strings.HasPrefix(name, "files ") {
+			said := "same bytes"
+			if all[0][name] != want {
+				said = fmt.Sprintf("differs: %d bytes", len(all[0][name]))
+			}
+			verdict(t, "repo-add", name[len("files "):], fmt.Sprintf("%d bytes", len(want)), said)
 		}
 		delete(all[0], name)
 	}
 	for name := range all[0] {
 		t.Errorf("%s: repo-add has none", name)
+		differs("repo-add has no %s", name)
 	}
+	verdict(t, "repo-add", step+", nox-mesh.db and .files", fmt.Sprintf("%d entries, %d bytes", len(all[1]), size), answer)
 }
 
 // makepkg makes a package with the real makepkg, or "" where it is missing. It
