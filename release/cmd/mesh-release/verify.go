@@ -37,6 +37,8 @@ func (p *program) verifyCommand() *cobra.Command {
 		Long: "Verify a release, or bundles and files with a signature beside them, against a\n" +
 			"directory of release roots and public keys. Of a release everything is read:\n" +
 			"every file must be one that a release has, and none may be missing or more.\n" +
+			"Then pacman, gpg and cosign read it too, those of them that are installed;\n" +
+			"one that is not is counted as skipped.\n" +
 			"The first that does not verify is exit 3.",
 		Example: "  mesh-release verify --trust keys dist\n" +
 			"  mesh-release verify --trust keys dist/*.tar.gz dist/*.bundle.tar dist/release.json",
@@ -75,7 +77,9 @@ func (p *program) verifyCommand() *cobra.Command {
 
 // verifyRelease reads all of the release in dir.
 func (p *program) verifyRelease(ctx context.Context, dir string, policy *trust.Policy) error {
-	report, err := check.Dir(ctx, dir, check.Options{Policy: policy, Now: clock.System.Now()})
+	report, err := check.Dir(ctx, dir, check.Options{
+		Policy: policy, Now: clock.System.Now(), Find: check.In(os.Getenv("PATH")),
+	})
 	if err != nil {
 		return err
 	}
@@ -89,9 +93,34 @@ func (p *program) verifyRelease(ctx context.Context, dir string, policy *trust.P
 	if err := cli.Table(p.std.Out, []string{"CHECKED", "COUNT", "HOW"}, rows); err != nil {
 		return err
 	}
+	if err := p.printWitnesses(report); err != nil {
+		return err
+	}
 	commit := cmp.Or(report.Commit, "a commit that is not known")
 	_, err = fmt.Fprintf(p.std.Out, "\n%s: release %s for %s, counter %d, of %s: good\n",
 		dir, report.Version, strings.Join(report.Architectures, ", "), report.Counter, commit)
+	return err
+}
+
+// printWitnesses says what the programs of others said. One that was not heard
+// is never silent: it could have refused.
+func (p *program) printWitnesses(report check.Report) error {
+	var rows [][]string
+	for _, t := range report.Witnesses {
+		files, how := strconv.Itoa(t.Verified), t.How
+		if t.Skipped != "" {
+			files, how = "-", "skipped: "+t.Skipped
+		}
+		rows = append(rows, []string{t.Program, cmp.Or(t.Version, "-"), files, how})
+	}
+	fmt.Fprintln(p.std.Out)
+	if err := cli.Table(p.std.Out, []string{"WITNESS", "VERSION", "FILES", "HOW"}, rows); err != nil {
+		return err
+	}
+	if report.Skipped == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.std.Out, "%d of %d witnesses skipped\n", report.Skipped, len(report.Witnesses))
 	return err
 }
 

@@ -11,6 +11,10 @@
 // files it has follows from those two alone; release.json can neither add to
 // them nor leave one out.
 //
+// Programs of others that are here (pacman, gpg, cosign) are heard as well, each
+// in a folder of its own; one that refuses what this reading accepts fails it,
+// and one that is not here is counted as skipped.
+//
 // It does not say whether the programs were built from the sources: that is for
 // whoever builds them again. It reads the directory as it is at that moment, so
 // nobody else may write there meanwhile.
@@ -41,6 +45,9 @@ type Options struct {
 	// Now is the time by the machine's clock; a package signed long after it is
 	// refused.
 	Now time.Time
+	// Find returns the path of a program of others, or "" (see In). Those that
+	// are found are heard as well; nil asks none.
+	Find func(program string) string
 }
 
 // A Report is what was found good.
@@ -51,6 +58,10 @@ type Report struct {
 	// Commit is that of the source, as the provenance says; "" if it does not.
 	Commit string `json:"commit,omitempty"`
 	Lines  []Line `json:"checked"`
+	// Witnesses are the programs of others that were looked for; nil if none were.
+	Witnesses []Testimony `json:"witnesses,omitempty"`
+	// Skipped is how many of them were not heard.
+	Skipped int `json:"witnesses_skipped"`
 }
 
 // A Line is one kind of thing that was checked.
@@ -86,6 +97,7 @@ func Dir(ctx context.Context, dir string, o Options) (Report, error) {
 	r := &reading{Options: o, dir: dir, sums: map[string]string{}, programs: map[string]map[string]program{}}
 	for _, step := range []func(context.Context) error{
 		r.list, r.readManifest, r.complete, r.readSums, r.digests, r.floors, r.bundles, r.repositories, r.attestations,
+		r.hearWitnesses,
 	} {
 		if err := step(ctx); err != nil {
 			return Report{}, fmt.Errorf("cannot verify release %q: %w", dir, err)
