@@ -12,6 +12,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -65,7 +66,7 @@ func PrintFault(w io.Writer, name string, err error, asJSON bool) {
 	if kind == fault.Todo {
 		return
 	}
-	remedy := fault.RemedyOf(err)
+	remedy := cmp.Or(fault.RemedyOf(err), remedyOfSystem(err))
 	if asJSON {
 		_ = JSON(w, fault.Error{Kind: kind, Sentence: err.Error(), Remedy: remedy})
 		return

@@ -82,6 +82,9 @@ func (p *program) begin(ctx context.Context, r *pack.Release, out string) (err e
 	if out == "" {
 		return fault.Usagef("cannot build: no directory to write to").Hint("give --out DIR")
 	}
+	if err := pack.CheckOut(out); err != nil {
+		return err
+	}
 	if r.Signer, err = p.publisher(); err != nil {
 		return err
 	}

@@ -36,13 +36,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/guard"
 )
 
 // The files of the directory.
@@ -66,6 +69,9 @@ const maxFile = 64 << 10
 func Init(dir string, passphrase []byte, now time.Time) (fingerprint string, err error) {
 	if len(passphrase) == 0 {
 		return "", fault.Usagef("cannot make keys: the passphrase is empty")
+	}
+	if dir == "" {
+		return "", fault.Usagef("cannot make keys: the directory has no name")
 	}
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("cannot make keys: %w", err)
@@ -135,8 +141,7 @@ func open(dir, name string, passphrase func() ([]byte, error)) (*ecdsa.PrivateKe
 	path := filepath.Join(dir, name)
 	text, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Failedf("cannot open key: %q is not there", path).
-			Hint("make keys with \"mesh-release keys init %s\"", dir)
+		return nil, missing(dir, name, "key")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open key: %w", err)
@@ -152,7 +157,8 @@ func open(dir, name string, passphrase func() ([]byte, error)) (*ecdsa.PrivateKe
 	}
 	key, err := cryptoutils.UnmarshalPEMToPrivateKey(text, cryptoutils.StaticPasswordFunc(secret))
 	if err != nil {
-		return nil, fault.Refusedf("cannot open key: %q: wrong passphrase, or the file is damaged", path)
+		return nil, fault.Refusedf("cannot open key: %q: wrong passphrase, or the file is damaged", path).
+			Hint("give the passphrase of \"mesh-release keys init\", or restore the file")
 	}
 	ec, ok := key.(*ecdsa.PrivateKey)
 	if !ok || ec.Curve != elliptic.P256() {
@@ -161,11 +167,13 @@ func open(dir, name string, passphrase func() ([]byte, error)) (*ecdsa.PrivateKe
 	return ec, nil
 }
 
-// Roots returns the chain of release roots in dir, oldest first.
+// Roots returns the chain of release roots in dir, oldest first. It refuses a
+// directory, and a root, that others may write: what they put there would go out
+// in every tarball, signed.
 func Roots(dir string) ([][]byte, error) {
 	var roots [][]byte
 	for n := 1; ; n++ {
-		b, err := read(filepath.Join(dir, fmt.Sprintf("%d.root.json", n)))
+		b, err := read(filepath.Join(dir, fmt.Sprintf("%d.root.json", n)), guard.Own)
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -175,21 +183,71 @@ func Roots(dir string) ([][]byte, error) {
 		roots = append(roots, b)
 	}
 	if len(roots) == 0 {
-		return nil, fault.Failedf("cannot read release root: there is no %q in %q", FirstRoot, dir).
-			Hint("make keys with \"mesh-release keys init %s\"", dir)
+		return nil, noRoot(dir)
+	}
+	fi, err := os.Stat(dir)
+	if err == nil {
+		err = guard.Own(dir, fi)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read release root: %w", err)
 	}
 	return roots, nil
 }
 
-func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// noRoot is the fault of a directory without its first root. Where there are keys
+// another root is the wrong remedy as soon as a machine trusts the first.
+func noRoot(dir string) error {
+	f := fault.Failedf("cannot read release root: there is no %q in %q", FirstRoot, dir)
+	if _, err := os.Lstat(filepath.Join(dir, ReleaseKey)); err == nil {
+		return f.Hint("restore it: each tarball has it; if nothing was released, \"mesh-release keys init %s\" makes it", dir)
+	}
+	return f.Hint("make keys with \"mesh-release keys init %s\"", dir)
+}
+
+// missing is the fault of a private key that is not there. "keys init" makes none
+// where there is a root.
+func missing(dir, name, what string) error {
+	f := fault.Failedf("cannot open %s: %q is not there", what, filepath.Join(dir, name))
+	if _, err := os.Lstat(filepath.Join(dir, FirstRoot)); err != nil {
+		return f.Hint("make keys with \"mesh-release keys init %s\"", dir)
+	}
+	switch {
+	case strings.HasSuffix(name, ReleaseKey):
+		return f.Hint("restore it, or make another with \"mesh-release keys rotate %s --release\"", dir)
+	case strings.HasSuffix(name, PackageSecret):
+		return f.Hint("restore it, or make another with \"mesh-release keys rotate %s --package\"", dir)
+	}
+	return f.Hint("bring it from where it is kept offline")
+}
+
+// read reads a file of the directory that passes the tests. A pipe in its place
+// does not hold us up.
+func read(path string, tests ...func(string, fs.FileInfo) error) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%q is not a regular file", path)
+	}
+	for _, test := range tests {
+		if err == nil {
+			err = test(path, fi)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readBounded(f)
+}
+
+func readBounded(f *os.File) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("%q has more than %d bytes", path, maxFile)
+		err = fmt.Errorf("%q has more than %d bytes", f.Name(), maxFile)
 	}
 	return b, err
 }

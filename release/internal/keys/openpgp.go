@@ -87,8 +87,7 @@ func openPackage(dir, name string, passphrase func() ([]byte, error)) (*PackageK
 	path := filepath.Join(dir, name)
 	text, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Failedf("cannot open package key: %q is not there", path).
-			Hint("make keys with \"mesh-release keys init %s\"", dir)
+		return nil, missing(dir, name, "package key")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open package key: %w", err)
@@ -107,7 +106,8 @@ func openPackage(dir, name string, passphrase func() ([]byte, error)) (*PackageK
 		return nil, err
 	}
 	if err := e.DecryptPrivateKeys(secret); err != nil {
-		return nil, fault.Refusedf("cannot open package key: %q: wrong passphrase, or the file is damaged", path)
+		return nil, fault.Refusedf("cannot open package key: %q: wrong passphrase, or the file is damaged", path).
+			Hint("give the passphrase of \"mesh-release keys init\", or restore the file")
 	}
 	return &PackageKey{entity: e, signing: e.Subkeys[0].PrivateKey}, nil
 }

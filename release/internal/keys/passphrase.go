@@ -22,13 +22,18 @@ func Passphrase(file string, confirm bool) ([]byte, error) {
 	if file == "" {
 		return ask(confirm)
 	}
-	b, err := read(file)
+	f, err := os.Open(file) // which may be a pipe: <(pass show …)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read passphrase: %w", err)
+		return nil, fault.Failedf("cannot read passphrase: %w", err).Hint("give --passphrase-file FILE")
+	}
+	defer f.Close()
+	b, err := readBounded(f)
+	if err != nil {
+		return nil, fault.Failedf("cannot read passphrase: %w", err).Hint("give a file that holds the passphrase alone")
 	}
 	b = bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))
 	if len(b) == 0 {
-		return nil, fault.Usagef("cannot read passphrase: %q is empty", file)
+		return nil, fault.Usagef("cannot read passphrase: %q is empty", file).Hint("put the passphrase into its first line")
 	}
 	return b, nil
 }

@@ -183,6 +183,10 @@ func leftovers(dir string, version int) ([]string, error) {
 // locked holds the directory for one writer while do runs.
 func locked(dir string, do func() error) error {
 	d, err := durable.OpenDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Failedf("cannot use the directory of keys: there is no %q", dir).
+			Hint("make keys with \"mesh-release keys init %s\"", dir)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot use the directory of keys: %w", err)
 	}

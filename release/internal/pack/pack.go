@@ -22,9 +22,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goreleaser/nfpm/v2"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/arch"
 	"github.com/nox-mesh/nox-mesh/release/internal/arch/product"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
 	"github.com/nox-mesh/nox-mesh/release/internal/signing"
@@ -60,12 +62,14 @@ const MaxCounter = 1<<33 - 1
 var versionPattern = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z]+(\.[0-9A-Za-z]+)*)?$`)
 
 // CheckVersion holds the grammar of versions: what every artefact can be named
-// with. That is semver without build metadata and without "-" in a pre-release.
+// with, and sorts alike. That is semver without build metadata, and with a word and
+// a number for a pre-release, as pacman orders them.
 func CheckVersion(version string) error {
 	if !versionPattern.MatchString(version) || len(version) > 64 {
 		return fault.Usagef("cannot build: %q is not a version", version).Hint("give --version 1.0.0 or 1.0.0-rc.1, without a \"v\"")
 	}
-	return nil
+	_, err := arch.VersionOf(&nfpm.Info{Version: version, Release: "1"})
+	return err
 }
 
 // CheckCounter holds that a counter can be the time of a file.

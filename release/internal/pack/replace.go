@@ -3,6 +3,7 @@ package pack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,26 @@ import (
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
 	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
+
+// CheckOut holds that a release can take the place of what is in out, before
+// anything is compiled for it.
+func CheckOut(out string) error {
+	p, err := place.Open(out, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		defer p.Close()
+		err = p.NotWhereWeAre()
+	}
+	if err == nil {
+		err = ours(p.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", out, err)
+	}
+	return nil
+}
 
 // replace fills a new directory and puts it in the place of out.
 func replace(ctx context.Context, out string, fill func(dir string) error) error {
@@ -53,11 +74,11 @@ func ours(dir string) error {
 		return err
 	}
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || path == dir {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
-		if err == nil && !known[name] {
+		if err == nil && known[name] != kindOf(d) {
 			err = fault.Refusedf("%q is in it, and no file of a release", name).
 				Hint("move it elsewhere, or give another --out")
 		}
@@ -65,8 +86,8 @@ func ours(dir string) error {
 	})
 }
 
-// listed are the files of the release in dir; none when there is none.
-func listed(dir string) (map[string]bool, error) {
+// listed are the files of the release in dir, and their folders; none when there is none.
+func listed(dir string) (map[string]kind, error) {
 	b, err := os.ReadFile(filepath.Join(dir, check.ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -78,9 +99,27 @@ func listed(dir string) (map[string]bool, error) {
 	if err != nil {
 		return nil, fault.Refusedf("%q: %w", check.ManifestName, err).Hint("move it elsewhere, or give another --out")
 	}
-	known := map[string]bool{}
+	known := map[string]kind{}
 	for _, name := range m.Names() {
-		known[name] = true
+		known[name] = file
+		for above := filepath.Dir(name); above != "."; above = filepath.Dir(above) {
+			known[above] = folder
+		}
 	}
 	return known, nil
+}
+
+// A kind is what a name in a directory is; "" is nothing of a release.
+type kind string
+
+const (
+	file   kind = "file"
+	folder kind = "folder"
+)
+
+func kindOf(d fs.DirEntry) kind {
+	if d.IsDir() {
+		return folder
+	}
+	return file
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -165,5 +166,28 @@ func TestFirstNodeRaisesTheControlPlane(t *testing.T) {
 	want := "file:/var/lib/nox-mesh-controller file:/usr/local/bin/mesh-controller process:mesh-controller"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("resources %s", got)
+	}
+}
+
+// A pipe in the place of a file would hold a build up for ever.
+func TestPipesAreRefused(t *testing.T) {
+	for _, name := range []string{"bundle.toml", "web.json", "tool.bin"} {
+		path := folder(t, map[string]string{"bundle.toml": plainRecipe, "web.json": plainDeclaration, "tool.bin": "tool"})
+		pipe := filepath.Join(filepath.Dir(path), name)
+		if err := os.Remove(pipe); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Read(path)
+		if err == nil {
+			if err = r.Fill("", "", nil); err == nil {
+				_, err = r.Spec(1)
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

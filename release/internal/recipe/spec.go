@@ -3,7 +3,6 @@ package recipe
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -50,14 +49,11 @@ func (r *Recipe) Spec(counter uint64) (bundle.Spec, error) {
 
 // blob describes a file; Build hashes it again as it copies it.
 func blob(f File) (bundle.Blob, error) {
-	file, err := os.Open(f.Path)
+	file, err := open(f.Path)
 	if err != nil {
 		return bundle.Blob{}, fmt.Errorf("cannot read file %q: %w", f.Title, err)
 	}
 	defer file.Close()
-	if fi, err := file.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return bundle.Blob{}, fmt.Errorf("cannot read file %q: %q is not a regular file", f.Title, f.Path)
-	}
 	h := digest.SHA256.Digester()
 	n, err := io.Copy(h.Hash(), file)
 	if err != nil {
@@ -65,7 +61,7 @@ func blob(f File) (bundle.Blob, error) {
 	}
 	return bundle.Blob{
 		Digest: h.Digest(), Size: n, Title: f.Title,
-		Open: func() (io.ReadCloser, error) { return os.Open(f.Path) },
+		Open: func() (io.ReadCloser, error) { return open(f.Path) },
 	}, nil
 }
 

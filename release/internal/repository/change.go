@@ -44,7 +44,7 @@ func Add(ctx context.Context, dir string, packages []string, o Options) (Outcome
 func Remove(ctx context.Context, dir string, names []string, o Options) (Outcome, error) {
 	out, err := change(ctx, dir, o, func(s *state, done *Outcome) error {
 		if s.db == nil {
-			return fault.Failedf("there is no repository")
+			return errNone
 		}
 		all := s.newest()
 		for _, name := range names {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -267,5 +268,27 @@ func TestTheDirectoryOneIsInIsNotReplaced(t *testing.T) {
 	t.Chdir(dir)
 	if _, err := Add(t.Context(), ".", []string{a}, p.options()); fault.KindOf(err) != fault.Usage {
 		t.Error(err)
+	}
+}
+
+// A folder without databases is no repository that lists nothing: whoever named it
+// meant another.
+func TestWhereThereIsNoRepository(t *testing.T) {
+	p := newPublisher(t)
+	for what, dir := range map[string]string{"an empty folder": t.TempDir(), "nothing": filepath.Join(t.TempDir(), "none")} {
+		_, listing := List(t.Context(), dir, p.options())
+		_, removing := Remove(t.Context(), dir, []string{"web"}, p.options())
+		for _, err := range []error{listing, removing} {
+			if fault.KindOf(err) != fault.Failed || !strings.Contains(err.Error(), "there is no repository") || !strings.Contains(fault.RemedyOf(err), "repo add") {
+				t.Errorf("%s: %v; %s", what, err, fault.RemedyOf(err))
+			}
+		}
+	}
+	pipe := filepath.Join(t.TempDir(), "web-1-1-any.pkg.tar.zst")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Add(t.Context(), filepath.Join(t.TempDir(), "r"), []string{pipe}, p.options()); fault.KindOf(err) != fault.Refused {
+		t.Errorf("a pipe: %v", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/arch"
 )
@@ -19,7 +21,8 @@ import (
 // inspect reads the package at path and its signature beside it to their ends,
 // and returns what the databases will say of it.
 func inspect(path string, o Options) (*entry, fs.FileInfo, error) {
-	f, err := os.Open(path)
+	// A pipe in its place must not hold us up.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +86,7 @@ func inspect(path string, o Options) (*entry, fs.FileInfo, error) {
 
 // readSignature reads the signature of a package.
 func readSignature(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Refusedf("it is not signed: there is no %q", path)
 	}

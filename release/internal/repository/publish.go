@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -18,6 +17,9 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
+
+// errNone is the fault of a place with no database.
+var errNone = fault.Failedf("there is no repository").Hint("make one with \"mesh-release repo add\"")
 
 // Publish puts what the repository in dir holds into the directory to, which is
 // made when it is not there, and must otherwise hold a repository and nothing
@@ -62,7 +64,7 @@ func publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
 	}
 	defer s.close()
 	if s.db == nil {
-		return Outcome{}, fault.Failedf("there is no repository").Hint("make one with \"mesh-release repo add\"")
+		return Outcome{}, errNone
 	}
 	if err := s.whole(); err != nil {
 		return Outcome{}, err
@@ -200,9 +202,6 @@ func list(ctx context.Context, dir string, o Options) ([]Package, error) {
 		return nil, err
 	}
 	defer p.Close()
-	if _, err := os.Stat(p.Path); err != nil {
-		return nil, err
-	}
 	if err := place.Lock(ctx, p); err != nil {
 		return nil, err
 	}
@@ -211,6 +210,9 @@ func list(ctx context.Context, dir string, o Options) ([]Package, error) {
 		return nil, err
 	}
 	defer s.close()
+	if s.db == nil {
+		return nil, errNone
+	}
 	all := s.newest()
 	out := []Package{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
