@@ -37,11 +37,11 @@ var shared struct {
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	defer func() { _ = os.RemoveAll(shared.dir) }()
 	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(shared.dir)
 	return m.Run()
 }
 
