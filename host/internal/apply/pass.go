@@ -213,8 +213,8 @@ func (p *pass) bring(ctx context.Context, r *declaration.Resource) (declaration.
 	if st.Foreign && prior == nil && !r.TakeOver {
 		return declaration.Failed, "", fmt.Errorf("exists and is not ours (%s); say \"take_over\": true to own it", strings.Join(st.Differences, ", "))
 	}
-	if r.File != nil {
-		if err := p.missing[r.File.Source]; err != nil {
+	for _, source := range r.Sources() {
+		if err := p.missing[source]; err != nil {
 			return declaration.Failed, "", err
 		}
 	}

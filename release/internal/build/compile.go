@@ -72,6 +72,10 @@ func (c *Compiler) settings(ctx context.Context) error {
 	}
 	c.GoVersion = answer["GOVERSION"]
 	c.env = []string{"GOENV=off", "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=local", "HOME=" + os.Getenv("HOME")}
+	// Where the go command works; with -trimpath it is not in what it makes.
+	if v, ok := os.LookupEnv("TMPDIR"); ok {
+		c.env = append(c.env, "TMPDIR="+v)
+	}
 	for _, name := range kept {
 		if v := answer[name]; v != "" {
 			c.env = append(c.env, name+"="+v)

@@ -24,7 +24,8 @@ const (
 )
 
 const (
-	maxManifest = 4 << 20
+	// MaxManifest bounds release.json and SHA256SUMS, in bytes.
+	MaxManifest = 4 << 20
 	// maxCounter is the latest time a USTAR header can say, in seconds.
 	maxCounter = 1<<33 - 1
 )
@@ -145,12 +146,12 @@ func ReadManifest(dir string, p *trust.Policy) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("cannot read release: %w", err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	b, err := io.ReadAll(io.LimitReader(f, MaxManifest+1))
 	if err != nil {
 		return Manifest{}, fmt.Errorf("cannot read release: %w", err)
 	}
-	if len(b) > maxManifest {
-		return Manifest{}, fault.Refusedf("cannot read release: %q has more than %d bytes", path, maxManifest)
+	if len(b) > MaxManifest {
+		return Manifest{}, fault.Refusedf("cannot read release: %q has more than %d bytes", path, MaxManifest)
 	}
 	if err := verifyBytes(path, b, p); err != nil {
 		return Manifest{}, err
@@ -179,7 +180,7 @@ func (r *reading) readManifest(context.Context) error {
 }
 
 func (r *reading) readSums(context.Context) error {
-	b, err := r.small(SumsName, maxManifest)
+	b, err := r.small(SumsName, MaxManifest)
 	if err != nil {
 		return err
 	}

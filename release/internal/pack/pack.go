@@ -66,7 +66,7 @@ var versionPattern = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[
 // a number for a pre-release, as pacman orders them.
 func CheckVersion(version string) error {
 	if !versionPattern.MatchString(version) || len(version) > 64 {
-		return fault.Usagef("cannot build: %q is not a version", version).Hint("give --version 1.0.0 or 1.0.0-rc.1, without a \"v\"")
+		return fault.Usagef("cannot build: %.80q is not a version", version).Hint("give --version 1.0.0 or 1.0.0-rc.1, without a \"v\"")
 	}
 	_, err := arch.VersionOf(&nfpm.Info{Version: version, Release: "1"})
 	return err

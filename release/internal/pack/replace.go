@@ -88,10 +88,18 @@ func ours(dir string) error {
 
 // listed are the files of the release in dir, and their folders; none when there is none.
 func listed(dir string) (map[string]kind, error) {
-	b, err := os.ReadFile(filepath.Join(dir, check.ManifestName))
+	path := filepath.Join(dir, check.ManifestName)
+	fi, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > check.MaxManifest {
+		return nil, fault.Refusedf("%q is no list of a release", check.ManifestName).Hint("move it elsewhere, or give another --out")
+	}
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

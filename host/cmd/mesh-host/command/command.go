@@ -64,7 +64,7 @@ Every other node:    mesh-host install
 		p.status(), p.owned(), p.history(), p.profile(),
 		p.plan(), p.apply(), p.reconcile(),
 		p.verify(), p.bundle(),
-		p.run(), p.version(), manpage.Command(),
+		p.schema(), p.run(), p.version(), manpage.Command(),
 	)
 	for _, c := range root.Commands() {
 		wrapArgs(c)
