@@ -35,7 +35,7 @@ func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest,
 		return nil, nil, err
 	}
 	// Of another version or commit is another set.
-	dir := filepath.Join(filepath.Dir(base), fmt.Sprintf(".%s.programs-%s-%d", filepath.Base(base), r.Version, r.Counter))
+	dir := filepath.Join(filepath.Dir(base), fmt.Sprintf(".%s.programs-%s-%d-%.12s", filepath.Base(base), r.Version, r.Counter, r.Commit))
 	set, err := place.Open(filepath.Join(dir, "set"), true)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
@@ -59,6 +59,9 @@ func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest,
 	if len(missing) > 0 {
 		return nil, missing, nil
 	}
+	// The set is used once, whatever comes of it: what a failed release leaves must
+	// not be taken for programs of the next.
+	defer os.RemoveAll(dir)
 	for _, name := range wanted {
 		p, err := ReadProgram(filepath.Join(dir, name))
 		if err != nil {
@@ -69,7 +72,7 @@ func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest,
 	if m, err = r.Write(ctx, out); err != nil {
 		return nil, nil, err
 	}
-	return m, nil, os.RemoveAll(dir)
+	return m, nil, nil
 }
 
 func (p Program) name() string { return p.Architecture + "/" + p.ID }

@@ -24,7 +24,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// A Place is where the directory of a repository is, or will be.
+// A Place is where a directory is, or will be.
 type Place struct {
 	// Path is absolute, without symlinks.
 	Path   string
@@ -124,6 +124,11 @@ func (p *Place) Replace(fill func(next *durable.Dir) error) error {
 		_ = p.Sweep()
 		return err
 	}
+	// The old directory goes only when the new name is on the disk: a power cut
+	// could bring the old name back.
+	if err := p.parent.Sync(); err != nil {
+		return err
+	}
 	return p.Sweep()
 }
 
@@ -155,7 +160,7 @@ func (p *Place) fillAndSwap(there bool, fill func(next *durable.Dir) error) erro
 	case err != nil:
 		return fmt.Errorf("cannot replace %q: %w", p.Path, err)
 	}
-	return p.parent.Sync()
+	return nil
 }
 
 // NotWhereWeAre refuses to replace the directory the process is in: whoever

@@ -55,6 +55,9 @@ func New(key crypto.Signer, packages Packages, roots [][]byte) (*Signer, error) 
 }
 
 func inForce(roots [][]byte) (*trust.Policy, error) {
+	if len(roots) == 0 {
+		return nil, fault.Refusedf("cannot use the release roots: there is none").Hint("give the directory that \"mesh-release keys export\" makes")
+	}
 	policy, err := trust.FromRoot(roots[0])
 	if err == nil {
 		policy, err = policy.Advance(roots[1:])
