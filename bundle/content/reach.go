@@ -53,8 +53,9 @@ func (w *walk) blob(d digest.Digest) error {
 }
 
 // tree reaches all that is under the manifest d. Where absent is allowed, nothing
-// is under one that is not there.
+// is under d when it is not there; one below it must be.
 func (w *walk) tree(ctx context.Context, d digest.Digest, absent bool) error {
+	root := d
 	for pending := []digest.Digest{d}; len(pending) > 0; {
 		d := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
@@ -71,7 +72,7 @@ func (w *walk) tree(ctx context.Context, d digest.Digest, absent bool) error {
 			return fmt.Errorf("there are more than %d manifests", maxManifests)
 		}
 		doc, err := w.store.document(d)
-		if absent && errors.Is(err, fs.ErrNotExist) {
+		if absent && d == root && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
@@ -89,19 +90,20 @@ func (w *walk) tree(ctx context.Context, d digest.Digest, absent bool) error {
 
 // follow reaches the blobs of a document, and returns its manifests.
 func (w *walk) follow(doc *document) (manifests []digest.Digest, err error) {
+	if doc.Subject != nil {
+		// What a signature signs is kept with it, not walked: it is a tree of
+		// its own.
+		if err := w.blob(doc.Subject.Digest); err != nil {
+			return nil, err
+		}
+	}
 	if doc.Manifests != nil {
 		for _, m := range *doc.Manifests {
 			manifests = append(manifests, m.Digest)
 		}
 		return manifests, nil
 	}
-	blobs := append([]v1.Descriptor{*doc.Config}, *doc.Layers...)
-	if doc.Subject != nil {
-		// What a signature signs is kept with it, not walked: it is a tree of
-		// its own.
-		blobs = append(blobs, *doc.Subject)
-	}
-	for _, b := range blobs {
+	for _, b := range append([]v1.Descriptor{*doc.Config}, *doc.Layers...) {
 		if err := w.blob(b.Digest); err != nil {
 			return nil, err
 		}
