@@ -2,6 +2,7 @@ package pack
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +15,8 @@ import (
 )
 
 // Collect is for a builder that hands over one program at a time, and several at
-// once: GoReleaser has no moment after all builds. Each call puts its program
-// beside the others, under a lock; the one that completes the set that
+// once: GoReleaser has no moment after all builds. Each call notes its program,
+// under a lock; the one that completes the set that
 // .goreleaser.yaml names makes the release and removes the set. Until then m is
 // nil, and missing says what is still to come.
 func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest, missing []string, err error) {
@@ -44,31 +45,21 @@ func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest,
 	if err := place.Lock(ctx, set); err != nil {
 		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
 	}
-	own := filepath.Join(dir, p.name())
-	if err := durable.MkdirAll(filepath.Dir(own), 0o755); err != nil {
-		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
-	}
-	if err := durable.WriteFile(own, p.content, 0o755); err != nil {
+	if err := p.note(dir); err != nil {
 		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
 	}
 	for _, name := range wanted {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+		if p, ok := noted(dir, name); ok {
+			r.Programs = append(r.Programs, p)
+		} else {
 			missing = append(missing, name)
 		}
 	}
 	if len(missing) > 0 {
 		return nil, missing, nil
 	}
-	// The set is used once, whatever comes of it: what a failed release leaves must
-	// not be taken for programs of the next.
+	// The set is used once, whatever comes of it.
 	defer os.RemoveAll(dir)
-	for _, name := range wanted {
-		p, err := ReadProgram(filepath.Join(dir, name))
-		if err != nil {
-			return nil, nil, err
-		}
-		r.Programs = append(r.Programs, p)
-	}
 	if m, err = r.Write(ctx, out); err != nil {
 		return nil, nil, err
 	}
@@ -76,6 +67,40 @@ func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest,
 }
 
 func (p Program) name() string { return p.Architecture + "/" + p.ID }
+
+// A note says where a program of the set is, and what it was.
+type note struct{ Path, SHA256 string }
+
+func (p Program) note(dir string) error {
+	path, err := filepath.Abs(p.Path)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(note{path, p.SHA256})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, p.name())
+	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return durable.WriteFile(file, b, 0o644)
+}
+
+// noted reads a program of the set. One that is gone from where it was, or was
+// compiled again since, is not in the set: a run that was killed noted it.
+func noted(dir, name string) (Program, bool) {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return Program{}, false
+	}
+	var n note
+	if json.Unmarshal(b, &n) != nil {
+		return Program{}, false
+	}
+	p, err := ReadProgram(n.Path)
+	return p, err == nil && p.SHA256 == n.SHA256 && p.name() == name
+}
 
 // wanted are the names of the programs that .goreleaser.yaml builds for a
 // release.

@@ -47,7 +47,7 @@ func replace(ctx context.Context, out string, fill func(dir string) error) error
 	if err := place.Lock(ctx, p); err != nil {
 		return err
 	}
-	if err := p.Sweep(); err != nil {
+	if err := p.Begin(); err != nil {
 		return err
 	}
 	if err := ours(p.Path); err != nil {

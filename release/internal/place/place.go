@@ -30,6 +30,7 @@ type Place struct {
 	Path   string
 	parent *durable.Dir
 	id     [2]uint64 // of the parent: device and inode
+	seen   map[string]string
 }
 
 // Open finds the place of dir. With create, parents that are not there are
@@ -100,12 +101,25 @@ func Lock(ctx context.Context, places ...*Place) error {
 	return nil
 }
 
-// Sweep removes the directory that a kill left beside the place: a new one that was
-// not finished, or the old one after the exchange.
-func (p *Place) Sweep() error { return os.RemoveAll(filepath.Join(p.parent.Name(), p.next())) }
+// Begin removes the directory that a kill left beside the place, a new one that was
+// not finished or the old one after the exchange, and takes down what is in the
+// place: call it before looking there. Replace then removes nothing that came
+// after the look. The place is locked.
+func (p *Place) Begin() (err error) {
+	if err := p.sweep(); err != nil {
+		return err
+	}
+	p.seen, err = contents(p.Path)
+	return err
+}
+
+func (p *Place) sweep() error { return os.RemoveAll(p.beside()) }
+
+func (p *Place) beside() string { return filepath.Join(p.parent.Name(), p.next()) }
 
 // Replace fills a new directory and puts it in the place, in one rename. What was
-// there is removed afterwards. The place is locked and swept.
+// there is removed afterwards; if it changed since Begin it is put back, and the
+// new one goes.
 func (p *Place) Replace(fill func(next *durable.Dir) error) error {
 	attr := durable.Perm(0o755)
 	there := false
@@ -121,15 +135,20 @@ func (p *Place) Replace(fill func(next *durable.Dir) error) error {
 		return err
 	}
 	if err := p.fillAndSwap(there, fill); err != nil {
-		_ = p.Sweep()
+		_ = p.sweep()
 		return err
+	}
+	if there {
+		if err := p.unchanged(); err != nil {
+			return err
+		}
 	}
 	// The old directory goes only when the new name is on the disk: a power cut
 	// could bring the old name back.
 	if err := p.parent.Sync(); err != nil {
 		return err
 	}
-	return p.Sweep()
+	return p.sweep()
 }
 
 func (p *Place) fillAndSwap(there bool, fill func(next *durable.Dir) error) error {

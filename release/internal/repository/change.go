@@ -80,7 +80,7 @@ func change(ctx context.Context, dir string, o Options, edit func(*state, *Outco
 		return Outcome{}, err
 	}
 	if !o.DryRun {
-		if err := p.Sweep(); err != nil {
+		if err := p.Begin(); err != nil {
 			return Outcome{}, err
 		}
 	}

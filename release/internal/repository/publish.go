@@ -54,7 +54,7 @@ func publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if !o.DryRun {
-		if err := target.Sweep(); err != nil {
+		if err := target.Begin(); err != nil {
 			return Outcome{}, err
 		}
 	}
