@@ -37,6 +37,9 @@ type Result struct {
 	Stdout, Stderr []byte
 	// Truncated says that more was printed than was kept.
 	Truncated bool
+	// Exited says that the program ended by itself, with a status: not by a
+	// signal or its deadline, and that it began at all.
+	Exited bool
 }
 
 // Run runs c to its end. The error names the program, how it ended and the
@@ -63,6 +66,7 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	cmd.Stdout, cmd.Stderr = out, errOut
 	err := cmd.Run()
 	res := Result{Stdout: out.buf, Stderr: errOut.buf, Truncated: out.cut || errOut.cut}
+	res.Exited = cmd.ProcessState != nil && cmd.ProcessState.Exited()
 	if err == nil {
 		return res, nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -86,6 +87,15 @@ func packed(t *testing.T) {
 		t.Error(said)
 	}
 
+	if err := os.Mkdir("src/other", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "src/other/main.go", []byte("package main\n\nfunc main() {}\n"))
+	other := exec.Command("go", "build", "-o", "../bin/other", "./other")
+	other.Dir, other.Env = "src", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	for what, c := range map[string]struct {
 		programs []string
 		kind     fault.Kind
@@ -93,6 +103,7 @@ func packed(t *testing.T) {
 	}{
 		"one of two":             {x86[:1], fault.Refused, "there is no mesh-controller for x86_64"},
 		"one twice":              {[]string{x86[0], x86[0], x86[1]}, fault.Refused, "there is another mesh-host for x86_64"},
+		"one of no release":      {append(slices.Clone(x86), "bin/other"), fault.Refused, "a release has no"},
 		"no program":             {[]string{x86[0], "src/LICENSE"}, fault.Refused, "it is no program for Linux"},
 		"none":                   {[]string{"bin/none"}, fault.Failed, "no such file"},
 		"none for this computer": {all[2:], fault.Failed, "describe"},

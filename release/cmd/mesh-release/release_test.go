@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -451,6 +452,17 @@ func builtAgain(t *testing.T) {
 	out = mesh(t, 0, "rebuild", "--trust", "public", "--source", "copy", "dist")
 	if strings.Contains(out, "differs") || strings.Count(out, " same\n") != len(listing(t)) {
 		t.Errorf("without a key: %s", out)
+	}
+	// A pipe holds nobody up.
+	for _, name := range []string{"release.json", "SHA256SUMS.sigstore.json"} {
+		was := read(t, "dist/"+name)
+		if err := errors.Join(os.Remove("dist/"+name), syscall.Mkfifo("dist/"+name, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if out := mesh(t, fault.Refused, "rebuild", "--trust", "public", "--source", "copy", "dist"); !strings.Contains(out, "not a regular file") {
+			t.Errorf("%s is a pipe: %s", name, out)
+		}
+		write(t, "dist/"+name, was)
 	}
 	write(t, "copy/LICENSE", append(read(t, "copy/LICENSE"), '\n'))
 	if out := mesh(t, fault.Failed, "rebuild", "--trust", "public", "--source", "copy", "dist"); !regexp.MustCompile(`"nox-mesh-host-1.0.0-linux-x86_64.tar.gz": .*: it has other bytes than that of the release`).MatchString(out) {

@@ -141,6 +141,12 @@ func ParseManifest(b []byte) (Manifest, error) {
 // signed by a trusted key.
 func ReadManifest(dir string, p *trust.Policy) (Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
+	for _, name := range []string{path, path + trust.SignatureSuffix} {
+		// A pipe in its place would hold us up.
+		if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
+			return Manifest{}, fault.Refusedf("cannot read release: %q is not a regular file", name)
+		}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("cannot read release: %w", err)

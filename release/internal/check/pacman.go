@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/release/internal/repository"
@@ -102,7 +103,7 @@ func newRoot(b bench, arch, home string) (root, error) {
 	}
 	server := url.URL{Scheme: "file", Path: p.bench.path("release")}
 	text := fmt.Sprintf("[options]\nArchitecture = %s\nSigLevel = Required DatabaseRequired\n[%s]\nServer = %s/arch/$arch\n",
-		arch, repository.Name, server.String())
+		arch, repository.Name, strings.ReplaceAll(server.String(), "$", "%24"))
 	return p, durable.WriteFile(p.path("pacman.conf"), []byte(text), 0o600)
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/child"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // A witness is a program of others that reads a release too. It is heard after
@@ -89,7 +90,10 @@ func (r *reading) hear(ctx context.Context, w witness) (t Testimony, err error) 
 		}
 	}
 	// Its own name may hold anything; this one goes into files and addresses.
-	if b.dir, err = os.MkdirTemp("", "mesh-release-*"); err != nil {
+	if b.dir, err = os.MkdirTemp("", "mesh-release-*"); err == nil {
+		b.dir, err = filepath.Abs(b.dir) // TMPDIR may be relative, and a witness works elsewhere
+	}
+	if err != nil {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
@@ -125,14 +129,24 @@ func (b bench) run(ctx context.Context, program string, args ...string) (string,
 		// The command itself is long, and its folder is gone.
 		command := strings.Join(append([]string{filepath.Base(b.tools[program])}, args...), " ")
 		err = errors.New(strings.TrimPrefix(err.Error(), command+": "))
+		if !res.Exited {
+			err = fmt.Errorf("%w: %w", errNoVerdict, err)
+		}
 	}
 	return string(res.Stdout), err
 }
 
-// refuses is that a witness refuses what we accept.
+// errNoVerdict is that of a witness that was killed, hung or did not start.
+var errNoVerdict = errors.New("it did not come to an end by itself")
+
+// refuses is that a witness refuses what we accept. One that was stopped has not
+// said anything.
 func refuses(ctx context.Context, program, name string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if errors.Is(err, errNoVerdict) {
+		return fault.Failedf("cannot ask %s about %q: %w", program, name, err).Hint("run it again, or without %s in PATH", program)
 	}
 	return bad(name, "%s refuses it: %w", program, err)
 }

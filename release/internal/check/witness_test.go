@@ -138,6 +138,16 @@ func TestAWitnessThatRefusesIsNamed(t *testing.T) {
 	}
 }
 
+// TestAWitnessThatIsKilledRefusesNothing: the machine, or somebody, stopped it.
+func TestAWitnessThatIsKilledRefusesNothing(t *testing.T) {
+	r := newPublisher(t).shown(t, "x86_64")
+	r.Find = In(fakes(t, map[string]string{"gpg": `case "$*" in *--version*) echo "gpg (GnuPG) 2.2.40";; *--verify*) kill -9 $$;; esac`}))
+	_, err := r.hear(t.Context(), gpg{})
+	if fault.KindOf(err) != fault.Failed || !strings.Contains(fault.RemedyOf(err), "gpg") || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestAWitnessThatIsInterruptedRefusesNothing: it is nobody's verdict.
 func TestAWitnessThatIsInterruptedRefusesNothing(t *testing.T) {
 	r := newPublisher(t).shown(t, "aarch64", "x86_64")
@@ -195,7 +205,7 @@ func TestRealWitnesses(t *testing.T) {
 			needs(t, c.of.needs()...)
 			hears := func() (Testimony, error) {
 				t.Helper()
-				t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "a folder"))
+				t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "a $repo folder"))
 				if err := os.Mkdir(os.TempDir(), 0o755); err != nil {
 					t.Fatal(err)
 				}

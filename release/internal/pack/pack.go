@@ -114,6 +114,9 @@ func (r Release) Write(ctx context.Context, out string) (*Manifest, error) {
 func (r Release) complete() (map[string]map[string]Program, error) {
 	all := map[string]map[string]Program{}
 	for _, p := range r.Programs {
+		if !slices.Contains(Contents, p.ID) {
+			return nil, fault.Refusedf("cannot pack %q: a release has no %s", p.Path, p.ID)
+		}
 		of := all[p.Architecture]
 		if of == nil {
 			of = map[string]Program{}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -189,7 +190,16 @@ func (p *Place) NotWhereWeAre() error {
 	if err != nil {
 		return err
 	}
-	if there, err := os.Stat(p.Path); err == nil && os.SameFile(here, there) {
+	there, err := os.Stat(p.Path)
+	if err != nil {
+		return nil // it is not there, so nobody is in it
+	}
+	inside := os.SameFile(here, there)
+	if wd, err := os.Getwd(); err == nil && !inside {
+		wd, _ = filepath.EvalSymlinks(wd)
+		inside = strings.HasPrefix(wd, p.Path+"/")
+	}
+	if inside {
 		return fault.Usagef("cannot replace the directory you are in").Hint("go one up and name it")
 	}
 	return nil

@@ -12,7 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
 )
 
@@ -54,11 +57,14 @@ func collect(dir string, files []string) (*collection, error) {
 }
 
 func (c *collection) file(path string) error {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return fault.Refusedf("it is not a regular file")
+	}
 	head := io.LimitReader(f, maxHead)
 	switch {
 	case strings.HasSuffix(path, trust.SignatureSuffix):
@@ -116,8 +122,8 @@ func (c *collection) take(b []byte) string {
 	if json.Unmarshal(b, &s) != nil {
 		return ""
 	}
-	for _, of := range s.Envelope.Signatures {
-		c.raw = append(c.raw, of.Sig)
+	if len(s.Envelope.Signatures) == 1 { // as all of ours have
+		c.raw = append(c.raw, s.Envelope.Signatures[0].Sig)
 	}
 	return hex.EncodeToString(s.Material.PublicKey.Hint)
 }
