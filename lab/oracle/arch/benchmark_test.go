@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nox-mesh/nox-mesh/lab/oracle/tool"
 )
 
 // BenchmarkPacmanReadsAPackage is `pacman -Qip` of a package of 34 MB that does
@@ -20,7 +22,7 @@ func BenchmarkPacmanReadsAPackage(b *testing.B) {
 	ours := packNfpm(b, b.TempDir(), "name: big\narch: all\nversion: 1.0.0\nmtime: 2023-11-14T22:13:20Z\ncontents:\n- {src: "+noise+", dst: /usr/share/big}\n")
 	file(b, filepath.Join(dir, "PKGBUILD"), "pkgname=big\npkgver=1.0.0\npkgrel=1\narch=(any)\npackage() {\n\tinstall -Dm644 \"$startdir/noise\" \"$pkgdir/usr/share/big\"\n}\n")
 	theirs := filepath.Join(makepkg(b, dir), filepath.Base(ours))
-	version := string(number.Find([]byte(must(b, "/", nil, "pacman", "--version"))))
+	version := tool.Version(b, "pacman")
 	took := map[string]time.Duration{}
 	rounds := 0
 	for b.Loop() {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/lab/oracle/tool"
 )
 
 // A publisher is the two programs and the keys that one of them makes; gpg signs
@@ -129,7 +131,7 @@ func TestKeyringPopulatesPacman(t *testing.T) {
 		t.Helper()
 		out, err := r.try("-U", pkg)
 		theirs, ours := judged(out, err), p.host(pkg)
-		verdict(t, "pacman", "keyring: "+name, theirs, ours)
+		tool.Verdict(t, "pacman", "keyring: "+name, theirs, ours)
 		if (err == nil) != good || (ours == "accepts") != good {
 			t.Errorf("%s: pacman %s, mesh-host %s\n%s", name, theirs, ours, out)
 		}
@@ -149,7 +151,7 @@ func TestKeyringPopulatesPacman(t *testing.T) {
 		lines := func(suffix string) int {
 			return strings.Count(read(t, r.path("/usr/share/pacman/keyrings/nox-mesh-"+suffix)), "\n")
 		}
-		verdict(t, "pacman-key", "--populate, by the scriptlet of "+name, "takes it: "+strings.Join(did, ", "), fmt.Sprintf("%d trusted, %d revoked in it", lines("trusted"), lines("revoked")))
+		tool.Verdict(t, "pacman-key", "--populate, by the scriptlet of "+name, "takes it: "+strings.Join(did, ", "), fmt.Sprintf("%d trusted, %d revoked in it", lines("trusted"), lines("revoked")))
 	}
 
 	before := p.hello("1", first)
@@ -157,7 +159,7 @@ func TestKeyringPopulatesPacman(t *testing.T) {
 	if err == nil {
 		t.Fatalf("without the keyring pacman takes it:\n%s", out)
 	}
-	verdict(t, "pacman", "keyring: our package before it", judged(out, err), p.host(before)+", by the release root")
+	tool.Verdict(t, "pacman", "keyring: our package before it", judged(out, err), p.host(before)+", by the release root")
 	// The first time somebody must say so, as with any repository that is added.
 	keyring := p.keyring("1.0.0")
 	strict := read(t, r.conf)

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/lab/oracle/tool"
 )
 
 // makepkg runs the real makepkg on the PKGBUILD in dir and returns the folder
@@ -65,7 +67,7 @@ func TestMakepkgBuildsTheSamePackage(t *testing.T) {
 	if a.install != b.install {
 		found = append(found, ".INSTALL")
 	}
-	verdict(t, "makepkg", "nox-mesh-host by pkgbuild/PKGBUILD", fmt.Sprintf("%s, %d entries", filepath.Base(made[0]), len(a.listing)), compared(found, ""))
+	tool.Verdict(t, "makepkg", "nox-mesh-host by pkgbuild/PKGBUILD", fmt.Sprintf("%s, %d entries", filepath.Base(made[0]), len(a.listing)), compared(found, ""))
 	if a.install != b.install || a.install == "" {
 		t.Errorf("another scriptlet:\n%s\n%s", a.install, b.install)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/lab/oracle/tool"
 )
 
 // A matrixCase is an input that has broken a packer somewhere.
@@ -132,7 +134,7 @@ func compareRun(t *testing.T, full, nfpm, pkgbuild string, cases []matrixCase) {
 	if counts["ours"] != counts["makepkg"] {
 		t.Errorf("pacman checks %v files", counts)
 	}
-	verdict(t, "pacman", "matrix "+full+": -Qkk", fmt.Sprintf("of makepkg's: %d files", counts["makepkg"]), fmt.Sprintf("of ours: %d files", counts["ours"]))
+	tool.Verdict(t, "pacman", "matrix "+full+": -Qkk", fmt.Sprintf("of makepkg's: %d files", counts["makepkg"]), fmt.Sprintf("of ours: %d files", counts["ours"]))
 	theirs, ours := inspect(t, packages["makepkg"]), inspect(t, packages["ours"])
 	for _, c := range cases {
 		t.Run(c.name+" "+full, func(t *testing.T) {
@@ -150,7 +152,7 @@ func compareRun(t *testing.T, full, nfpm, pkgbuild string, cases []matrixCase) {
 			if !maps.Equal(a, b) {
 				found = append(found, "what is installed")
 			}
-			verdict(t, "makepkg", "matrix "+full+": "+c.name, fmt.Sprintf("%d entries, %d on the disk", len(theirs.below(c.name).mtree), len(a)), compared(found, c.known))
+			tool.Verdict(t, "makepkg", "matrix "+full+": "+c.name, fmt.Sprintf("%d entries, %d on the disk", len(theirs.below(c.name).mtree), len(a)), compared(found, c.known))
 		})
 		if c.known != "" {
 			theirs, ours = theirs.without(c.name), ours.without(c.name)
@@ -161,5 +163,5 @@ func compareRun(t *testing.T, full, nfpm, pkgbuild string, cases []matrixCase) {
 	for _, d := range rest {
 		t.Error(d)
 	}
-	verdict(t, "makepkg", "matrix "+full+": metadata, order", fmt.Sprintf("%d lines of .PKGINFO, %d entries", len(theirs.info), len(theirs.listing)), compared(rest, ""))
+	tool.Verdict(t, "makepkg", "matrix "+full+": metadata, order", fmt.Sprintf("%d lines of .PKGINFO, %d entries", len(theirs.info), len(theirs.listing)), compared(rest, ""))
 }

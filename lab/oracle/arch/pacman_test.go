@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/lab/oracle/tool"
 )
 
 // TestLifeOfThePackage is all that pacman does with nox-mesh-host, with nothing
@@ -62,7 +64,7 @@ func TestLifeOfThePackage(t *testing.T) {
 
 			step := func(name, theirs, version, key string) {
 				t.Helper()
-				verdict(t, "pacman", "life, from "+place+": "+name, theirs, packed[version].line(key))
+				tool.Verdict(t, "pacman", "life, from "+place+": "+name, theirs, packed[version].line(key))
 			}
 			installed := func() string {
 				out, _ := r.try("-Q", "nox-mesh-host")
@@ -93,7 +95,7 @@ func TestLifeOfThePackage(t *testing.T) {
 				t.Errorf("pacman checked %d files", n)
 			}
 			// Of the metadata pacman counts the scriptlet alone.
-			verdict(t, "pacman", "life, from "+place+": -Qkk", fmt.Sprintf("%d files, 0 altered", n), fmt.Sprintf("%d entries in the package, %d in .MTREE", len(packed["1.0.0-rc.1"].listing), len(packed["1.0.0-rc.1"].mtree)))
+			tool.Verdict(t, "pacman", "life, from "+place+": -Qkk", fmt.Sprintf("%d files, 0 altered", n), fmt.Sprintf("%d entries in the package, %d in .MTREE", len(packed["1.0.0-rc.1"].listing), len(packed["1.0.0-rc.1"].mtree)))
 			for p, mode := range map[string]string{
 				"/usr/bin/mesh-host": "-rwxr-xr-x", "/var/lib/nox-mesh": "drwx------", "/etc/nox-mesh/host.toml": "-rw-r--r--",
 				"/usr/lib/systemd/system/mesh-host.service": "-rw-r--r--", "/usr/share/nox-mesh/trust/1.root.json": "-rw-r--r--",

@@ -2,26 +2,10 @@ package arch
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"testing"
 )
-
-var number = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+`)
-
-// verdict puts a case into the table that lab/testreport prints: what the program
-// answered in this run, and what is ours.
-func verdict(t testing.TB, program, name, theirs, ours string) {
-	t.Helper()
-	out, err := exec.Command(program, "--version").Output()
-	if err != nil {
-		t.Fatalf("%s --version: %v", program, err)
-	}
-	t.Attr("verdict", strings.Join([]string{program + " " + string(number.Find(out)), name, theirs, ours}, " | "))
-}
 
 // judged is what pacman did with a package.
 func judged(out string, err error) string {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/lab/oracle/tool"
 )
 
 // A machine is a root for pacman, which asks for a signature of everything.
@@ -119,14 +121,14 @@ func TestPacmanInstallsFromIt(t *testing.T) {
 			if got := m.must("-Q"); got != "lib 1:2.0-1\nweb 1.0.0rc1-1\n" {
 				t.Errorf("installed: %s", got)
 			} else {
-				verdict(t, "pacman", "repository by "+name+": -Sy, -S web", "installs: "+strings.Join(strings.Split(strings.TrimSpace(got), "\n"), ", "), p.listed(www))
+				tool.Verdict(t, "pacman", "repository by "+name+": -Sy, -S web", "installs: "+strings.Join(strings.Split(strings.TrimSpace(got), "\n"), ", "), p.listed(www))
 			}
 			m.must("-Fy")
 			if out := m.must("-F", "usr/share/web"); !strings.Contains(out, "nox-mesh/web 1.0.0rc1-1") {
 				t.Errorf("pacman -F says %s", out)
 			} else {
 				first, _, _ := strings.Cut(out, "\n")
-				verdict(t, "pacman", "repository by "+name+": -F usr/share/web", "finds: "+first,
+				tool.Verdict(t, "pacman", "repository by "+name+": -F usr/share/web", "finds: "+first,
 					"in it: "+strings.Join(strings.Fields(run(t, nil, "bsdtar", "-xOf", filepath.Join(www, "nox-mesh.files"), "web-1.0.0rc1-1/files")), " "))
 			}
 		})
@@ -141,7 +143,7 @@ func TestPacmanInstallsFromIt(t *testing.T) {
 	if got != "web 1.0.0-1\n" {
 		t.Errorf("after -Syu: %s", got)
 	}
-	verdict(t, "pacman", "-Syu when 1.0.0 follows 1.0.0rc1", "has: "+strings.TrimSpace(got), p.listed(www))
+	tool.Verdict(t, "pacman", "-Syu when 1.0.0 follows 1.0.0rc1", "has: "+strings.TrimSpace(got), p.listed(www))
 }
 
 // TestPacmanRefusesWhatWeRefuse spoils a published repository: pacman with all
@@ -184,7 +186,7 @@ func TestPacmanRefusesWhatWeRefuse(t *testing.T) {
 			} else {
 				ours = refusal(p.refused(publish...), www)
 			}
-			verdict(t, "pacman", "repository, spoiled: "+name, theirs, ours)
+			tool.Verdict(t, "pacman", "repository, spoiled: "+name, theirs, ours)
 		})
 	}
 }

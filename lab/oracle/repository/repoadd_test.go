@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/lab/oracle/tool"
 )
 
 // matrix is every kind of package that the databases say something else of.
@@ -116,7 +118,7 @@ func same(t *testing.T, step, ours, theirs string, n int) {
 			if all[0][name] != want {
 				said = fmt.Sprintf("differs: %d bytes", len(all[0][name]))
 			}
-			verdict(t, "repo-add", name[len("files "):], fmt.Sprintf("%d bytes", len(want)), said)
+			tool.Verdict(t, "repo-add", name[len("files "):], fmt.Sprintf("%d bytes", len(want)), said)
 		}
 		delete(all[0], name)
 	}
@@ -124,7 +126,7 @@ func same(t *testing.T, step, ours, theirs string, n int) {
 		t.Errorf("%s: repo-add has none", name)
 		differs("repo-add has no %s", name)
 	}
-	verdict(t, "repo-add", step+", nox-mesh.db and .files", fmt.Sprintf("%d entries, %d bytes", len(all[1]), size), answer)
+	tool.Verdict(t, "repo-add", step+", nox-mesh.db and .files", fmt.Sprintf("%d entries, %d bytes", len(all[1]), size), answer)
 }
 
 // makepkg makes a package with the real makepkg, or "" where it is missing. It

@@ -1,25 +1,9 @@
 package repository
 
 import (
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"testing"
 )
-
-var number = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+`)
-
-// verdict puts a case into the table that lab/testreport prints: what the program
-// answered in this run, and what we did.
-func verdict(t testing.TB, program, name, theirs, ours string) {
-	t.Helper()
-	out, err := exec.Command(program, "--version").Output()
-	if err != nil {
-		t.Fatalf("%s --version: %v", program, err)
-	}
-	t.Attr("verdict", strings.Join([]string{program + " " + string(number.Find(out)), name, theirs, ours}, " | "))
-}
 
 // refusal is the first reason in what a program printed, without the folder that
 // the test is in.

@@ -26,8 +26,8 @@ const (
 const (
 	// MaxManifest bounds release.json and SHA256SUMS, in bytes.
 	MaxManifest = 4 << 20
-	// maxCounter is the latest time a USTAR header can say, in seconds.
-	maxCounter = 1<<33 - 1
+	// MaxCounter is the latest time a USTAR header can say, in seconds.
+	MaxCounter = 1<<33 - 1
 )
 
 // A Manifest is release.json: what a release consists of.
@@ -120,7 +120,7 @@ func ParseManifest(b []byte) (Manifest, error) {
 	if m.Channel != Channel(m.Version) {
 		return Manifest{}, fault.Refusedf("it says channel %q of version %q", m.Channel, m.Version)
 	}
-	if m.Schema != 1 || m.Counter > maxCounter {
+	if m.Schema != 1 || m.Counter > MaxCounter {
 		return Manifest{}, fault.Refusedf("schema %d, counter %d: this mesh-release does not know it", m.Schema, m.Counter)
 	}
 	for i, f := range m.Files {

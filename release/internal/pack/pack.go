@@ -56,9 +56,6 @@ type Manifest = check.Manifest
 // Contents are the programs that a release holds, by id.
 var Contents = []string{"mesh-controller", "mesh-host"}
 
-// MaxCounter is the latest time a USTAR header can say, in seconds.
-const MaxCounter = 1<<33 - 1
-
 var versionPattern = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z]+(\.[0-9A-Za-z]+)*)?$`)
 
 // CheckVersion holds the grammar of versions: what every artefact can be named
@@ -74,8 +71,8 @@ func CheckVersion(version string) error {
 
 // CheckCounter holds that a counter can be the time of a file.
 func CheckCounter(counter uint64) error {
-	if counter > MaxCounter {
-		return fault.Usagef("cannot build: the counter %d is above %d", counter, uint64(MaxCounter))
+	if counter > check.MaxCounter {
+		return fault.Usagef("cannot build: the counter %d is above %d", counter, uint64(check.MaxCounter))
 	}
 	return nil
 }
