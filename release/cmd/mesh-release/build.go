@@ -55,7 +55,7 @@ func (p *program) buildCommand() *cobra.Command {
 func checkArchitectures(archs []string) error {
 	for i, a := range archs {
 		if build.Architectures[a] == "" || slices.Contains(archs[:i], a) {
-			return fault.Usagef("cannot build: %q is not x86_64 or aarch64, once", a)
+			return fault.Usagef("cannot build: %q is not x86_64 or aarch64, or is there twice", a).Hint("give --arch x86_64, --arch aarch64, or neither for both")
 		}
 	}
 	return nil

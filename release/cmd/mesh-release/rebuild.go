@@ -65,6 +65,9 @@ func (p *program) rebuildCommand() *cobra.Command {
 // rebuilder reads what the release in dir consists of, and finds who signs it
 // again.
 func (p *program) rebuilder(dir, trusted string) (pack.Manifest, *signing.Signer, error) {
+	if trusted == "" && p.keys == "" {
+		return pack.Manifest{}, nil, fault.Usagef("cannot build release %q again: nobody is trusted", dir).Hint("give --trust DIR, or --keys DIR")
+	}
 	if trusted == "" {
 		signer, err := p.publisher()
 		if err != nil {
