@@ -56,6 +56,8 @@ func TempName(name string) string {
 type Dir struct {
 	fd   int
 	name string
+	// barrier is what makes things durable together with others, or nil.
+	barrier *Barrier
 }
 
 // OpenDir opens the directory at path, following symlinks: for our own paths.
@@ -71,6 +73,10 @@ func OpenDir(path string) (*Dir, error) {
 // then owns. name is for errors.
 func DirOf(fd int, name string) *Dir { return &Dir{fd: fd, name: name} }
 
+// Share lets what is made in the directory wait at b with what others make;
+// nil makes it durable alone.
+func (d *Dir) Share(b *Barrier) { d.barrier = b }
+
 // Close closes the directory.
 func (d *Dir) Close() error { return unix.Close(d.fd) }
 
@@ -82,10 +88,21 @@ func (d *Dir) Name() string { return d.name }
 
 // Sync makes the entries of the directory durable.
 func (d *Dir) Sync() error {
+	if d.barrier != nil {
+		return d.barrier.wait(d.fd, d.name, true)
+	}
 	if err := unix.Fsync(d.fd); err != nil {
 		return d.err("fsync", ".", err)
 	}
 	return nil
+}
+
+// sync makes the content of an open file in d durable.
+func (d *Dir) sync(f *os.File) error {
+	if d.barrier != nil {
+		return d.barrier.wait(int(f.Fd()), f.Name(), false)
+	}
+	return f.Sync()
 }
 
 func (d *Dir) err(op, name string, err error) error {
@@ -128,7 +145,7 @@ func (d *Dir) SetAttr(name string, attr Attr) error {
 	if err := setAttr(f, attr); err != nil {
 		return err
 	}
-	return f.Sync()
+	return d.sync(f)
 }
 
 // Remove removes the file or symlink name and makes that durable. A name that
@@ -214,7 +231,7 @@ func (p *Pending) Commit() error {
 		p.Abort()
 		return err
 	}
-	if err := p.file.Sync(); err != nil {
+	if err := p.dir.sync(p.file); err != nil {
 		p.Abort()
 		return err
 	}

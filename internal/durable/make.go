@@ -118,7 +118,7 @@ func (d *Dir) setFresh(temp, name string, attr Attr) error {
 	if err := setAttr(f, attr); err != nil {
 		return err
 	}
-	return f.Sync()
+	return d.sync(f)
 }
 
 // renameFresh gives the directory temp its name, unless there is a thing of

@@ -7,7 +7,16 @@
 //	settle   what an earlier run was killed in the middle of, by looking
 //	fetch    the content that is declared and not here
 //	remove   what is owned and no longer declared, the last applied first
-//	apply    each resource, in order: check; intent, act, look, record
+//	apply    each resource, in order: look, decide; intent, act, look, record
+//
+// The decision is one function of what the look found (decide.go); a plan and
+// a pass come to the same. Neighbours that do not depend on each other go each
+// step together, as one wave, when their kind is the quicker for it: a thousand
+// files are looked at, written down as intents, written, made durable and
+// recorded each in one go. What fails in a wave is tried by itself.
+//
+// A resource has its time (work.go). When it is over the pass goes on without
+// it, and nothing is done to it until it came back.
 //
 // Removal comes first, so that a port, a name or a path is free for what takes
 // its place. A failed resource fails alone; what waits for it is skipped.
@@ -33,14 +42,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-const (
-	// Deadline is how long one resource may take.
-	Deadline = 5 * time.Minute
-	// Grace is how much longer the resource in hand may take when the host is
-	// to stop. It ends before the unit's TimeoutStopSec (30 s) does.
-	Grace = 20 * time.Second
-)
-
 // Content makes sure that content is in the content store.
 type Content interface {
 	// Ensure returns nil when the blob is here, fetching it if it can.
@@ -60,47 +61,13 @@ type Engine struct {
 	Mesh func() string
 	// Version is the version of the running host, for reports.
 	Version string
-	// Deadline bounds one resource; 0 is the constant.
-	Deadline time.Duration
+	// Limits overrides how long resources of a type may take.
+	Limits map[declaration.Type]Limits
+	// Late, if set, is called when something is over that a pass did not wait
+	// for: there is something to look at.
+	Late func()
 
-	mu   sync.Mutex
-	busy *Busy
-}
-
-// Busy says what the engine is at.
-type Busy struct {
-	Key   string    `json:"key"`
-	Since time.Time `json:"since"`
-}
-
-// Busy returns the resource that is being worked on, or nil.
-func (e *Engine) Busy() *Busy {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.busy
-}
-
-// on bounds the work on one resource and says what is being worked on. When
-// the pass ends before it, what is in hand has Grace to be finished and
-// recorded.
-func (e *Engine) on(pass context.Context, key string) (context.Context, func()) {
-	limit := e.Deadline
-	if limit == 0 {
-		limit = Deadline
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(pass), limit)
-	unlink := context.AfterFunc(pass, func() {
-		last := time.AfterFunc(Grace, cancel)
-		context.AfterFunc(ctx, func() { last.Stop() })
-	})
-	e.mu.Lock()
-	e.busy = &Busy{Key: key, Since: e.Clock.Now()}
-	e.mu.Unlock()
-	return ctx, func() {
-		unlink()
-		cancel()
-		e.mu.Lock()
-		e.busy = nil
-		e.mu.Unlock()
-	}
+	mu sync.Mutex
+	// busy is what is being worked on, and since when.
+	busy map[string]time.Time
 }

@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,12 +30,13 @@ type machine struct {
 	log   []string
 	fail  map[string]error // of Apply, by name
 	lies  map[string]bool  // Apply returns nil and does nothing
-	crash string           // Apply of this name does its work and is then killed
+	crash string           // Apply of this name does its work and the host is then killed
+	kill  func()
 }
 
 func (m *machine) Check(_ context.Context, w resource.Want, prior *resource.Record) (resource.State, error) {
 	spec, ok := m.runs[w.Resource.Process.Name]
-	st := resource.State{Exists: ok, Same: ok && spec == string(w.Spec) && !w.Restart, Foreign: ok && prior == nil}
+	st := resource.State{Exists: ok, Same: ok && spec == string(w.Spec), Foreign: ok && prior == nil}
 	if ok {
 		st.Found, _ = json.Marshal(spec)
 	}
@@ -57,7 +56,7 @@ func (m *machine) Apply(_ context.Context, w resource.Want, _ *resource.Record, 
 		m.runs[n] = string(w.Spec)
 	}
 	if m.crash == n {
-		runtime.Goexit() // as a SIGKILL: nothing more of the pass happens
+		m.kill()
 	}
 	return nil
 }
@@ -70,7 +69,7 @@ func (m *machine) Remove(_ context.Context, r resource.Record) (declaration.Outc
 }
 
 type lab struct {
-	t       *testing.T
+	t       testing.TB
 	root    string
 	engine  *Engine
 	machine *machine
@@ -86,7 +85,7 @@ func (h here) Ensure(_ context.Context, d digest.Digest) error {
 	return errors.New("no such content")
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB) *lab {
 	t.Helper()
 	l := &lab{t: t, root: t.TempDir(), machine: &machine{runs: map[string]string{}, fail: map[string]error{}, lies: map[string]bool{}}}
 	lay := layout.Layout{Root: l.root}
@@ -150,11 +149,11 @@ func (l *lab) pass() string {
 	return strings.Join(out, "\n")
 }
 
-// killed runs a pass that does not come to its end.
+// killed runs a pass in the middle of which the host is killed: nothing that it
+// does after that is written down.
 func (l *lab) killed() {
-	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = l.engine.Reconcile(l.t.Context(), "killed", false) })
-	wg.Wait()
+	l.machine.kill = func() { l.engine.Store.Close() }
+	_, _ = l.engine.Reconcile(l.t.Context(), "killed", false)
 }
 
 func (l *lab) applied(resources ...string) string {

@@ -1,16 +1,11 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"path"
-	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/opencontainers/go-digest"
 
@@ -18,7 +13,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/host/link"
-	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
 // pass is one reconcile.
@@ -27,7 +21,7 @@ type pass struct {
 	wanted   *store.Wanted
 	declared *declaration.Declaration
 	records  map[string]*resource.Record
-	restarts map[string]bool
+	restarts restarts
 	// blocked are the ids that are not as declared, and how that is said to
 	// what waits for them.
 	blocked map[string]declaration.Outcome
@@ -38,16 +32,41 @@ type pass struct {
 	report link.Report
 }
 
+// restarts are what must be restarted because something it uses changed.
+type restarts struct {
+	// pending are the keys of those that must be.
+	pending map[string]bool
+	// users are the keys of what names an id in restart_on.
+	users map[string][]string
+}
+
+func (r *restarts) changed(id string) {
+	for _, key := range r.users[id] {
+		r.pending[key] = true
+	}
+}
+
+func usersOf(d *declaration.Declaration) map[string][]string {
+	users := map[string][]string{}
+	for i := range d.Resources {
+		for _, id := range d.Resources[i].RestartOn {
+			users[id] = append(users[id], d.Resources[i].Key())
+		}
+	}
+	return users
+}
+
 // Reconcile makes one pass. It returns nil, nil when nothing was ever
 // declared. The error is of the pass as a whole (the store cannot be read);
-// what became of each resource is in the report. When ctx ends, the resource
-// in hand is finished and the rest is left for the next pass: the report then
-// holds what was done, and the error is that of ctx.
+// what became of each resource is in the report. When ctx ends, what is in hand
+// is finished and the rest is left for the next pass: the report then holds
+// what was done, and the error is that of ctx.
 //
 // With again, what is as declared and fails to do its work (a process that was
 // halted) is started again: a person asked.
 func (e *Engine) Reconcile(ctx context.Context, trigger string, again bool) (*link.Report, error) {
-	p := &pass{engine: e, again: again, records: map[string]*resource.Record{}, blocked: map[string]declaration.Outcome{}, missing: map[digest.Digest]error{}}
+	p := e.newPass()
+	p.again = again
 	if err := p.load(); err != nil {
 		return nil, err
 	}
@@ -64,16 +83,16 @@ func (e *Engine) Reconcile(ctx context.Context, trigger string, again bool) (*li
 	}
 	p.fetch(ctx)
 	p.removeUndeclared(ctx)
-	for _, i := range p.declared.Order() {
-		if ctx.Err() == nil {
-			p.apply(ctx, &p.declared.Resources[i])
-		}
-	}
+	p.applyDeclared(ctx)
 	if err := e.Store.Restamp(p.restamp); err != nil {
 		return nil, err
 	}
 	p.report.Finished = e.Clock.Now().UTC()
 	return &p.report, ctx.Err()
+}
+
+func (e *Engine) newPass() *pass {
+	return &pass{engine: e, records: map[string]*resource.Record{}, blocked: map[string]declaration.Outcome{}, missing: map[digest.Digest]error{}}
 }
 
 func newID() string {
@@ -90,7 +109,13 @@ func (p *pass) load() (err error) {
 		if p.declared, err = declaration.Parse(p.wanted.Document); err != nil {
 			return fmt.Errorf("cannot read the declaration in force: %w", err)
 		}
+		p.restarts.users = usersOf(p.declared)
 	}
+	return p.know()
+}
+
+// know reads what is owned, and what must be restarted.
+func (p *pass) know() error {
 	records, err := p.engine.Store.Records()
 	if err != nil {
 		return err
@@ -98,7 +123,7 @@ func (p *pass) load() (err error) {
 	for i := range records {
 		p.records[records[i].Key] = &records[i]
 	}
-	p.restarts, err = p.engine.Store.Restarts()
+	p.restarts.pending, err = p.engine.Store.Restarts()
 	return err
 }
 
@@ -112,193 +137,57 @@ func (p *pass) fetch(ctx context.Context) {
 	}
 }
 
-func (p *pass) removeUndeclared(ctx context.Context) {
-	declared := map[string]bool{}
-	for i := range p.declared.Resources {
-		declared[p.declared.Resources[i].Key()] = true
+// applyDeclared brings every resource to what is declared, in order.
+func (p *pass) applyDeclared(ctx context.Context) {
+	order := p.declared.Order()
+	members, position := make([]member, len(order)), map[string]int{}
+	for i, n := range order {
+		members[i] = p.engine.memberOf(&p.declared.Resources[n])
+		position[members[i].id] = i
 	}
-	var gone []*resource.Record
-	for _, r := range p.records {
-		if !declared[r.Key] {
-			gone = append(gone, r)
+	first := len(p.report.Resources)
+	for _, w := range waves(members) {
+		var tasks []*task
+		for _, i := range w {
+			if t := p.task(&p.declared.Resources[order[i]]); t != nil {
+				tasks = append(tasks, t)
+			}
 		}
-	}
-	slices.SortFunc(gone, func(a, b *resource.Record) int { return int(int64(b.Sequence) - int64(a.Sequence)) })
-	for _, r := range gone {
 		if ctx.Err() != nil {
 			return
 		}
-		if len(p.missing) > 0 {
-			p.tell(r.Key, r.ID, declaration.Skipped, "stays until all content of the new declaration is here", nil)
-			continue
-		}
-		p.remove(ctx, r)
+		p.wave(ctx, tasks)
 	}
+	slices.SortStableFunc(p.report.Resources[first:], func(a, b link.ResourceReport) int { return position[a.ID] - position[b.ID] })
 }
 
-func (p *pass) remove(ctx context.Context, r *resource.Record) {
-	ctx, done := p.engine.on(ctx, r.Key)
-	defer done()
-	defer p.caught(r.Key, r.ID)
-	outcome, note, err := declaration.Released, "the host itself stays", error(nil)
-	if !p.engine.isHostBinary(r.Key) {
-		kind, ok := p.engine.Kinds[r.Type]
-		if !ok {
-			p.tell(r.Key, r.ID, declaration.Failed, "", fmt.Errorf("cannot remove it: this version does not know the type %q", r.Type))
-			return
-		}
-		outcome, note, err = kind.Remove(ctx, *r)
-	}
-	if err == nil {
-		err = p.engine.Store.Forget(r.Key)
-	}
-	if err != nil {
-		p.tell(r.Key, r.ID, declaration.Failed, "", err)
-		return
-	}
-	delete(p.records, r.Key)
-	p.tell(r.Key, r.ID, outcome, note, nil)
-}
-
-// caught makes a panic of a kind the failure of its resource: one bad resource
-// must not take the whole host down at each pass.
-func (p *pass) caught(key, id string) {
-	if r := recover(); r != nil {
-		p.engine.Log.Error("internal error", "resource", key, "panic", r, "stack", string(debug.Stack()))
-		p.tell(key, id, declaration.Failed, "", fmt.Errorf("internal error: %v", r))
-	}
-}
-
-// isHostBinary: leaving the host's own binary out of a declaration never
-// removes it, and puts no older one back.
-func (e *Engine) isHostBinary(key string) bool {
-	p, ok := strings.CutPrefix(key, "file:")
-	return ok && (e.isBinary(p) || slices.ContainsFunc(e.Layout.Prefixes(), func(prefix string) bool { return p == path.Join(prefix, "bin", layout.HostName) }))
-}
-
-// apply brings one resource to what is declared.
-func (p *pass) apply(ctx context.Context, r *declaration.Resource) {
-	ctx, done := p.engine.on(ctx, r.Key())
-	defer done()
-	defer p.caught(r.Key(), r.ID)
+// task is the resource's way through this pass; nil when it was told why there
+// is none.
+func (p *pass) task(r *declaration.Resource) *task {
 	for _, id := range r.After {
 		if o, ok := p.blocked[id]; ok {
-			p.tell(r.Key(), r.ID, declaration.Skipped, fmt.Sprintf("waits for %q, which is %s", id, o), nil)
-			return
+			p.tell(r.Key(), r.ID, verdict{declaration.Skipped, fmt.Sprintf("waits for %q, which is %s", id, o), nil})
+			return nil
 		}
 	}
-	outcome, note, err := p.bring(ctx, r)
-	p.tell(r.Key(), r.ID, outcome, note, err)
+	t := p.taskOf(r)
+	if t == nil {
+		p.tell(r.Key(), r.ID, verdict{declaration.Unsupported, unsupported(r), nil})
+	}
+	return t
 }
 
-func (p *pass) bring(ctx context.Context, r *declaration.Resource) (declaration.Outcome, string, error) {
+// taskOf is nil when this host has no such kind.
+func (p *pass) taskOf(r *declaration.Resource) *task {
 	kind, ok := p.engine.Kinds[r.Type]
 	if !ok {
-		return declaration.Unsupported, unsupported(r), nil
+		return nil
 	}
 	key := r.Key()
-	want := resource.Want{Resource: *r, Spec: r.Spec(), Restart: p.restarts[key]}
-	prior := p.records[key]
-	st, err := kind.Check(ctx, want, prior)
-	if err != nil {
-		return declaration.Failed, "", err
+	return &task{
+		job: job{key: key, typ: r.Type}, resource: r, kind: kind,
+		want: resource.Want{Resource: *r, Spec: r.Spec()}, prior: p.records[key], restart: p.restarts.pending[key],
 	}
-	if st.Same && st.Failing != "" && p.again {
-		want.Restart = true
-		st.Same, st.Differences = false, []string{st.Failing}
-	}
-	if st.Same {
-		return p.keep(r, want, prior, st)
-	}
-	if st.Foreign && prior == nil && !r.TakeOver {
-		return declaration.Failed, "", fmt.Errorf("exists and is not ours (%s); say \"take_over\": true to own it", strings.Join(st.Differences, ", "))
-	}
-	for _, source := range r.Sources() {
-		if err := p.missing[source]; err != nil {
-			return declaration.Failed, "", err
-		}
-	}
-
-	rec := p.record(*r, want.Spec)
-	rec.Before = st.Found
-	drift := false
-	if prior != nil {
-		rec.Before, rec.Sequence, rec.Adopted = prior.Before, prior.Sequence, prior.Adopted
-		drift = bytes.Equal(prior.Spec, want.Spec) && !want.Restart
-	}
-	users := p.restartedBy(r.ID)
-	if err := p.engine.Store.Begin(store.Intent{
-		Key: key, ID: r.ID, Type: r.Type, Spec: want.Spec, Before: rec.Before, Restarts: users, At: p.engine.Clock.Now().UTC(),
-	}); err != nil {
-		return declaration.Failed, "", err
-	}
-	for _, u := range users {
-		p.restarts[u] = true
-	}
-	if err := kind.Apply(ctx, want, prior, st); err != nil {
-		return declaration.Failed, "", err
-	}
-	want.Restart = false
-	now, err := kind.Check(ctx, want, &rec)
-	if err != nil {
-		return declaration.Failed, "", err
-	}
-	if !now.Same {
-		return declaration.Failed, "", fmt.Errorf("was applied and is still not as declared: %s", strings.Join(now.Differences, ", "))
-	}
-	if err := p.commit(rec); err != nil {
-		return declaration.Failed, "", err
-	}
-	if now.Failing != "" {
-		return declaration.Failed, now.Note, errors.New(now.Failing)
-	}
-	if drift {
-		return declaration.Repaired, join("drifted: "+strings.Join(st.Differences, ", "), st.Note, now.Note), nil
-	}
-	return declaration.Applied, join(st.Note, now.Note), nil
-}
-
-// unsupported says why nothing is done about a resource that can be declared.
-func unsupported(r *declaration.Resource) string {
-	return fmt.Sprintf("this version of the host cannot apply resources of the type %q", r.Type)
-}
-
-// keep is for a resource that is as declared: it is adopted, or stays ours,
-// and nothing is written that says the same as before.
-func (p *pass) keep(r *declaration.Resource, want resource.Want, prior *resource.Record, st resource.State) (declaration.Outcome, string, error) {
-	rec := p.record(*r, want.Spec)
-	if prior == nil {
-		rec.Before, rec.Adopted = st.Found, true
-		if err := p.commit(rec); err != nil {
-			return declaration.Failed, "", err
-		}
-		if st.Failing != "" {
-			return declaration.Failed, st.Note, errors.New(st.Failing)
-		}
-		return declaration.Adopted, st.Note, nil
-	}
-	rec.Before, rec.Sequence, rec.Adopted = prior.Before, prior.Sequence, prior.Adopted
-	if rec.Declaration != prior.Declaration || rec.Mesh != prior.Mesh || rec.Epoch != prior.Epoch || !bytes.Equal(rec.Spec, prior.Spec) || rec.ID != prior.ID {
-		if bytes.Equal(rec.Spec, prior.Spec) {
-			rec.At = prior.At
-		}
-		p.restamp = append(p.restamp, rec)
-	}
-	if st.Failing != "" {
-		return declaration.Failed, st.Note, errors.New(st.Failing)
-	}
-	return declaration.Unchanged, st.Note, nil
-}
-
-// restartedBy are the keys of the resources that name id in restart_on.
-func (p *pass) restartedBy(id string) []string {
-	var out []string
-	for i := range p.declared.Resources {
-		if slices.Contains(p.declared.Resources[i].RestartOn, id) {
-			out = append(out, p.declared.Resources[i].Key())
-		}
-	}
-	return out
 }
 
 // record is the record of r as declared now; what was there before and the
@@ -311,42 +200,40 @@ func (p *pass) record(r declaration.Resource, spec []byte) resource.Record {
 	return rec
 }
 
-func (p *pass) commit(rec resource.Record) error {
-	if err := p.engine.Store.Commit(rec); err != nil {
+// commit records what is ours, in one transaction.
+func (p *pass) commit(recs ...resource.Record) error {
+	if err := p.engine.Store.Commit(recs...); err != nil {
 		return err
 	}
-	p.records[rec.Key] = &rec
-	delete(p.restarts, rec.Key)
+	for i := range recs {
+		p.records[recs[i].Key] = &recs[i]
+		delete(p.restarts.pending, recs[i].Key)
+	}
 	return nil
 }
 
-// tell puts an outcome into the report, and a line into the log when there is
+// tell puts a verdict into the report, and a line into the log when there is
 // news in it.
-func (p *pass) tell(key, id string, o declaration.Outcome, note string, err error) {
-	if !o.Good() {
-		p.blocked[id] = o
+func (p *pass) tell(key, id string, v verdict) {
+	if !v.outcome.Good() {
+		p.blocked[id] = v.outcome
 	}
-	line := link.ResourceReport{Key: key, ID: id, Outcome: o, Note: note}
-	attrs := []any{"resource", key, "outcome", string(o)}
-	if note != "" {
-		attrs = append(attrs, "note", note)
+	line := link.ResourceReport{Key: key, ID: id, Outcome: v.outcome, Note: v.note}
+	attrs := []any{"resource", key, "outcome", string(v.outcome)}
+	if v.note != "" {
+		attrs = append(attrs, "note", v.note)
 	}
-	if err != nil {
-		line.Error = err.Error()
+	if v.err != nil {
+		line.Error = v.err.Error()
 		attrs = append(attrs, "cause", line.Error)
 	}
 	p.report.Resources = append(p.report.Resources, line)
 	switch {
-	case o == declaration.Failed:
+	case v.outcome == declaration.Failed:
 		p.engine.Log.Error("resource", attrs...)
-	case o == declaration.Skipped:
+	case v.outcome == declaration.Skipped:
 		p.engine.Log.Warn("resource", attrs...)
-	case o != declaration.Unchanged:
+	case v.outcome != declaration.Unchanged:
 		p.engine.Log.Info("resource", attrs...)
 	}
-}
-
-// join puts together what there is to say.
-func join(notes ...string) string {
-	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }

@@ -2,29 +2,23 @@ package apply
 
 import (
 	"context"
-	"slices"
-	"strings"
 
-	"github.com/nox-mesh/nox-mesh/host/declaration"
-	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 )
 
 // Step is what a reconcile would do with one resource.
 type Step struct {
-	Key string `json:"key"`
-	ID  string `json:"id"`
-	// Action is "keep", "adopt", "create", "change", "restart", "remove",
-	// "release", "conflict" or "unsupported".
-	Action string `json:"action"`
+	Key    string `json:"key"`
+	ID     string `json:"id"`
+	Action Action `json:"action"`
 	// Differences are what would change, one phrase each.
 	Differences []string `json:"differences,omitempty"`
-	// Error is why it cannot be told.
+	// Error is why it cannot be told, or would fail.
 	Error string `json:"error,omitempty"`
 }
 
 // Todo reports whether the step does anything.
-func (s Step) Todo() bool { return s.Action != "keep" && s.Action != "unsupported" }
+func (s Step) Todo() bool { return s.Action.Todo() }
 
 // Plan says what applying the document would do. It changes nothing.
 func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte) ([]Step, error) {
@@ -32,72 +26,51 @@ func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte)
 	if err != nil {
 		return nil, err
 	}
-	list, err := e.Store.Records()
-	if err != nil {
+	p := e.newPass()
+	if err := p.know(); err != nil {
 		return nil, err
 	}
-	restarts, err := e.Store.Restarts()
-	if err != nil {
-		return nil, err
-	}
-	records, declared := map[string]*resource.Record{}, map[string]bool{}
-	for i := range list {
-		records[list[i].Key] = &list[i]
-	}
-	for i := range d.Resources {
-		declared[d.Resources[i].Key()] = true
-	}
+	p.declared, p.restarts.users = d, usersOf(d)
 	var steps []Step
-	for i := len(list) - 1; i >= 0; i-- {
-		if !declared[list[i].Key] {
-			action := "remove"
-			if e.isHostBinary(list[i].Key) {
-				action = "release"
-			}
-			steps = append(steps, Step{Key: list[i].Key, ID: list[i].ID, Action: action})
+	for _, r := range undeclared(p.records, d) {
+		steps = append(steps, Step{Key: r.Key, ID: r.ID, Action: e.removal(r)})
+	}
+	var tasks []*task
+	for _, i := range d.Order() {
+		if t := p.taskOf(&d.Resources[i]); t != nil {
+			tasks = append(tasks, t)
 		}
 	}
+	p.look(ctx, tasks, before)
+	next := 0
 	for _, i := range d.Order() {
 		r := &d.Resources[i]
-		s := e.planOne(ctx, r, records[r.Key()])
-		if s.Action == "keep" && restarts[r.Key()] {
-			s.Action = "restart"
+		if _, ok := e.Kinds[r.Type]; !ok {
+			steps = append(steps, Step{Key: r.Key(), ID: r.ID, Action: Unsupported, Error: unsupported(r)})
+			continue
 		}
-		// What changes restarts what names it, in the same pass.
-		if s.Action == "create" || s.Action == "change" {
-			for j := range d.Resources {
-				if slices.Contains(d.Resources[j].RestartOn, r.ID) {
-					restarts[d.Resources[j].Key()] = true
-				}
-			}
-		}
-		steps = append(steps, s)
+		steps = append(steps, p.step(tasks[next]))
+		next++
 	}
 	return steps, nil
 }
 
-func (e *Engine) planOne(ctx context.Context, r *declaration.Resource, prior *resource.Record) Step {
-	s := Step{Key: r.Key(), ID: r.ID}
-	kind, ok := e.Kinds[r.Type]
-	if !ok {
-		s.Action, s.Error = "unsupported", unsupported(r)
+// step decides as a pass would, and marks what that restarts.
+func (p *pass) step(t *task) Step {
+	s := Step{Key: t.key, ID: t.resource.ID}
+	if t.err != nil {
+		s.Action, s.Error = Change, t.err.Error()
 		return s
 	}
-	st, err := kind.Check(ctx, resource.Want{Resource: *r, Spec: r.Spec()}, prior)
-	s.Differences = st.Differences
+	s.Action = decide(t.resource, t.prior, t.found, p.restarts.pending[t.key], false)
+	s.Differences = t.found.Differences
 	switch {
-	case err != nil:
-		s.Action, s.Error = "change", err.Error()
-	case st.Same && prior == nil:
-		s.Action = "adopt"
-	case st.Same:
-		s.Action, s.Error = "keep", st.Failing
-	case st.Foreign && prior == nil && !r.TakeOver:
-		s.Action, s.Error = "conflict", "exists and is not ours ("+strings.Join(st.Differences, ", ")+")"
-	case !st.Exists:
-		s.Action = "create"
+	case s.Action == Conflict:
+		s.Error = conflict(t.found).Error()
+	case s.Action.acts():
+		p.restarts.changed(t.resource.ID)
 	default:
-		s.Action = "change"
+		s.Error = t.found.Failing
 	}
 	return s
 }

@@ -17,7 +17,7 @@ func TestPlanSaysWhatApplyWouldDo(t *testing.T) {
 	}
 	var got []string
 	for _, s := range steps {
-		got = append(got, s.Action+" "+s.Key)
+		got = append(got, string(s.Action)+" "+s.Key)
 	}
 	l.want(strings.Join(got, "\n"), "remove file:/etc/gone", "change file:/etc/a", "create file:/etc/new", "restart process:p")
 	if l.read("etc/a") != "1" || l.read("etc/new") != "(no such file or directory)" {

@@ -25,38 +25,55 @@ func (p *pass) settle(ctx context.Context) error {
 		return err
 	}
 	for _, i := range intents {
-		if err := p.settleOne(ctx, i); err != nil {
-			p.engine.Log.Warn("cannot settle what was interrupted", "resource", i.Key, "cause", err)
+		var rec *resource.Record
+		j := &job{key: i.Key, typ: i.Type}
+		p.engine.work(ctx, []*job{j}, 1, func(ctx context.Context, _ int) (err error) {
+			rec, err = p.settled(ctx, i)
+			return err
+		})
+		switch {
+		case j.err != nil:
+		case rec == nil:
+			j.err = p.engine.Store.Drop(i.Key)
+		default:
+			j.err = p.commit(*rec)
+		}
+		if j.err != nil {
+			p.engine.Log.Warn("cannot settle what was interrupted", "resource", i.Key, "cause", j.err)
 		}
 	}
 	return nil
 }
 
-func (p *pass) settleOne(ctx context.Context, i store.Intent) error {
-	ctx, done := p.engine.on(ctx, i.Key)
-	defer done()
+// settled looks at what an intent was about. It returns the record of what is
+// ours, or nil when nothing came of it.
+func (p *pass) settled(ctx context.Context, i store.Intent) (*resource.Record, error) {
 	kind, ok := p.engine.Kinds[i.Type]
 	if !ok {
-		return fmt.Errorf("this version does not know the type %q", i.Type)
+		return nil, fmt.Errorf("this version does not know the type %q", i.Type)
 	}
 	r, err := declaration.FromSpec(i.ID, i.Spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if k, ok := kind.(recoverer); ok {
 		if err := k.Recover(ctx, r); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	prior := p.records[i.Key]
-	st, err := kind.Check(ctx, resource.Want{Resource: r, Spec: i.Spec, Restart: p.restarts[i.Key]}, prior)
+	st, err := kind.Check(ctx, resource.Want{Resource: r, Spec: i.Spec}, prior)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	untouched := bytes.Equal(st.Found, i.Before)
 	if !st.Same && (prior != nil || untouched) {
 		// Either it is ours as it was before, or it was never touched.
-		return p.engine.Store.Drop(i.Key)
+		return nil, nil
+	}
+	if st.Same && prior != nil && p.restarts.pending[i.Key] {
+		// Whether it was started anew is not seen: it is, once more.
+		return nil, nil
 	}
 	// Done, or begun and then killed: ours, to finish or to take away.
 	rec := p.record(r, i.Spec)
@@ -64,5 +81,5 @@ func (p *pass) settleOne(ctx context.Context, i store.Intent) error {
 	if prior != nil {
 		rec.Before, rec.Sequence, rec.Adopted = prior.Before, prior.Sequence, prior.Adopted
 	}
-	return p.commit(rec)
+	return &rec, nil
 }

@@ -50,8 +50,9 @@ type Want struct {
 	// Spec is the resource in normal form (declaration.Resource.Spec): equal
 	// bytes mean the same wish. It holds no id.
 	Spec json.RawMessage
-	// Restart says that something this resource names in restart_on changed
-	// since it was last applied; Check must then not answer Same.
+	// Restart tells Apply to start the thing anew though it may be as wanted:
+	// something this resource names in restart_on changed since it was last
+	// applied, or it fails and a person asked for another try.
 	Restart bool
 }
 

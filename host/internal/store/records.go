@@ -68,16 +68,22 @@ func (s *Store) Restarts() (map[string]bool, error) {
 	return out, err
 }
 
-// Begin writes an intent. The restarts it calls for are marked now: if the
-// host is killed right after the change, they are not forgotten.
-func (s *Store) Begin(i Intent) error {
+// Begin writes intents, in one transaction. The restarts they call for are
+// marked now: if the host is killed right after the change, they are not
+// forgotten.
+func (s *Store) Begin(intents ...Intent) error {
 	return s.update("an intent", func(tx *bbolt.Tx) error {
-		for _, k := range i.Restarts {
-			if err := tx.Bucket(bucketRestarts).Put([]byte(k), nil); err != nil {
+		for _, i := range intents {
+			for _, k := range i.Restarts {
+				if err := tx.Bucket(bucketRestarts).Put([]byte(k), nil); err != nil {
+					return err
+				}
+			}
+			if err := put(tx.Bucket(bucketIntents), []byte(i.Key), i); err != nil {
 				return err
 			}
 		}
-		return put(tx.Bucket(bucketIntents), []byte(i.Key), i)
+		return nil
 	})
 }
 
@@ -88,11 +94,19 @@ func (s *Store) Drop(key string) error {
 	})
 }
 
-// Commit records that the host owns what r says: after it worked, never
-// before. The intent and the pending restart of the resource end with it. A
-// new record gets the next sequence number, an old one keeps its own.
-func (s *Store) Commit(r resource.Record) error {
-	return s.update("what was applied", func(tx *bbolt.Tx) error { return commit(tx, r) })
+// Commit records, in one transaction, that the host owns what the records say:
+// after it worked, never before. The intents and pending restarts of the
+// resources end with it. A new record gets the next sequence number, an old one
+// keeps its own.
+func (s *Store) Commit(records ...resource.Record) error {
+	return s.update("what was applied", func(tx *bbolt.Tx) error {
+		for _, r := range records {
+			if err := commit(tx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Restamp writes again, in one transaction, records of resources that did not
@@ -132,12 +146,18 @@ func commit(tx *bbolt.Tx, r resource.Record) error {
 	return tx.Bucket(bucketRestarts).Delete(key)
 }
 
-// Forget ends ownership: the thing was removed or released.
-func (s *Store) Forget(key string) error {
+// Forget ends ownership, in one transaction: the things were removed or
+// released.
+func (s *Store) Forget(keys ...string) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	return s.update("what was removed", func(tx *bbolt.Tx) error {
-		for _, b := range [][]byte{bucketRecords, bucketIntents, bucketRestarts} {
-			if err := tx.Bucket(b).Delete([]byte(key)); err != nil {
-				return err
+		for _, key := range keys {
+			for _, b := range [][]byte{bucketRecords, bucketIntents, bucketRestarts} {
+				if err := tx.Bucket(b).Delete([]byte(key)); err != nil {
+					return err
+				}
 			}
 		}
 		return nil

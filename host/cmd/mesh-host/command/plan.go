@@ -44,7 +44,7 @@ nothing to do and 5 when there is something to do.`,
 					if s.Error != "" {
 						what = s.Error
 					}
-					rows = append(rows, []string{s.Action, s.Key, cli.OneLine(what)})
+					rows = append(rows, []string{string(s.Action), s.Key, cli.OneLine(what)})
 				}
 				if err := p.print(steps, func() error {
 					if len(rows) == 0 {

@@ -13,6 +13,7 @@ import (
 
 // Apply implements resource.Kind.
 func (k *Kind) Apply(ctx context.Context, want resource.Want, prior *resource.Record, found resource.State) error {
+	defer k.leave()
 	f := want.Resource.File
 	if err := k.apply(ctx, want, prior, found); err != nil {
 		verb := "write"
@@ -150,6 +151,9 @@ func (k *Kind) makeParents(p *place) (made []string, err error) {
 	paths := p.parents()
 	k.making.Lock() // two of our own would take away each other's half-made ones
 	defer k.making.Unlock()
+	// Who holds the lock waits for nobody who waits for it.
+	p.dir.Share(nil)
+	defer func() { p.dir.Share(k.barrier) }()
 	for i, name := range p.missing {
 		err := p.dir.Mkdir(name, attr)
 		if err == nil {

@@ -56,6 +56,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
@@ -89,7 +91,13 @@ type Kind struct {
 	// root says that owners can be set.
 	root bool
 	euid uint32
+	// barrier is what several calls share that are made together, or nil.
+	barrier *durable.Barrier
+	*shared
+}
 
+// shared is one for all views of a Kind.
+type shared struct {
 	making sync.Mutex
 	last   atomic.Pointer[chart]
 }
@@ -97,5 +105,20 @@ type Kind struct {
 // New returns the kind.
 func New(c Config) *Kind {
 	euid := os.Geteuid()
-	return &Kind{layout: c.Layout, content: c.Content, root: euid == 0, euid: uint32(euid)}
+	return &Kind{layout: c.Layout, content: c.Content, root: euid == 0, euid: uint32(euid), shared: &shared{}}
+}
+
+// Together returns the kind for n calls of Apply or Remove, no more and no
+// less, that are made at the same time and share what makes them durable.
+func (k *Kind) Together(n int) resource.Kind {
+	c := *k
+	c.barrier = durable.NewBarrier(n)
+	return &c
+}
+
+// leave ends a call's part in the barrier.
+func (k *Kind) leave() {
+	if k.barrier != nil {
+		k.barrier.Leave()
+	}
 }

@@ -31,7 +31,7 @@ func (k *Kind) put(ctx context.Context, p *place, have thing, w *wish) error {
 		if have.Kind == nothing {
 			return p.dir.Mkdir(p.name, w.attr())
 		}
-		return setDirectory(p, have, w.attr())
+		return k.setDirectory(p, have, w.attr())
 	}
 }
 
@@ -111,12 +111,13 @@ func (k *Kind) damaged(w *wish, got digest.Digest) error {
 
 // setDirectory sets owner and mode of the directory at the place, which have is. In between,
 // what either forbids is forbidden.
-func setDirectory(p *place, have thing, attr durable.Attr) error {
+func (k *Kind) setDirectory(p *place, have thing, attr durable.Attr) error {
 	d, err := openBelow(p.dir, p.name)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
+	d.Share(k.barrier)
 	var st unix.Stat_t
 	if err := unix.Fstat(d.FD(), &st); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 // Remove implements resource.Kind.
 func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.Outcome, string, error) {
+	defer k.leave()
 	r, err := declaration.FromSpec("recorded", record.Spec)
 	if err != nil {
 		return "", "", err
@@ -61,7 +62,7 @@ func (k *Kind) remove(ctx context.Context, f *declaration.File, record resource.
 
 func (k *Kind) removeDirectory(p *place, have, before thing) (declaration.Outcome, string, error) {
 	if before.Kind == directory {
-		if err := setDirectory(p, have, k.back(before).attr()); err != nil {
+		if err := k.setDirectory(p, have, k.back(before).attr()); err != nil {
 			return "", "", err
 		}
 		return declaration.Released, "it was there before; it has its mode and owner of then", nil

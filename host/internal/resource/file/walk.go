@@ -73,6 +73,7 @@ func (k *Kind) open(name string) (*place, error) {
 		return nil, err
 	}
 	p.dir = durable.DirOf(fd, k.layout.Path(dir))
+	p.dir.Share(k.barrier)
 	return p, nil
 }
 

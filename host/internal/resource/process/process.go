@@ -106,9 +106,6 @@ func (k *Kind) Check(_ context.Context, want resource.Want, _ *resource.Record) 
 			return st, err
 		}
 	}
-	if want.Restart && st.Exists {
-		st.Differences = append(st.Differences, "must be restarted: what it depends on changed")
-	}
 	st.Same = len(st.Differences) == 0 && !st.Foreign
 	if st.Same {
 		if st.Failing = v.failing(); st.Failing == "" {

@@ -198,9 +198,6 @@ func TestHaltedProcessStaysDownUntilItIsChanged(t *testing.T) {
 		t.Fatalf("%+v after %d starts", st, b.starts())
 	}
 	b.want.Restart = true
-	if st := b.check(); st.Same {
-		t.Fatalf("something it depends on changed: %+v", st)
-	}
 	b.apply()
 	b.await(func(s supervise.State) bool { return s.Phase == supervise.Halted })
 	if b.starts() != 6 {
@@ -273,9 +270,6 @@ func TestRestartKeepsNothingOfTheOldProcess(t *testing.T) {
 	b.started(1)
 	old := b.state()
 	b.want.Restart = true
-	if st := b.check(); st.Same || !strings.Contains(strings.Join(st.Differences, ","), "restarted") {
-		t.Fatalf("%+v", st)
-	}
 	b.apply()
 	if h, err := supervise.Find(*old.Child); h != nil || err != nil {
 		t.Errorf("the old process is still there (%v)", err)

@@ -1,0 +1,130 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+)
+
+// removeUndeclared takes away what is ours and no longer declared, the last
+// applied first.
+func (p *pass) removeUndeclared(ctx context.Context) {
+	gone := undeclared(p.records, p.declared)
+	members := make([]member, len(gone))
+	for i, r := range gone {
+		members[i] = p.engine.memberOfRecord(r)
+	}
+	for _, w := range runs(members) {
+		if ctx.Err() != nil {
+			return
+		}
+		records := make([]*resource.Record, 0, len(w))
+		for _, i := range w {
+			records = append(records, gone[i])
+		}
+		if len(p.missing) > 0 {
+			for _, r := range records {
+				p.tell(r.Key, r.ID, verdict{declaration.Skipped, "stays until all content of the new declaration is here", nil})
+			}
+			continue
+		}
+		p.remove(ctx, records)
+	}
+}
+
+// undeclared are the records of what is not declared, the last applied first.
+func undeclared(records map[string]*resource.Record, d *declaration.Declaration) []*resource.Record {
+	declared := map[string]bool{}
+	for i := range d.Resources {
+		declared[d.Resources[i].Key()] = true
+	}
+	var gone []*resource.Record
+	for _, r := range records {
+		if !declared[r.Key] {
+			gone = append(gone, r)
+		}
+	}
+	slices.SortFunc(gone, func(a, b *resource.Record) int { return int(int64(b.Sequence) - int64(a.Sequence)) })
+	return gone
+}
+
+// memberOfRecord is memberOf for what was applied once.
+func (e *Engine) memberOfRecord(r *resource.Record) member {
+	was, err := declaration.FromSpec(r.ID, r.Spec)
+	if err != nil || e.removal(r) == Release {
+		return member{}
+	}
+	m := e.memberOf(&was)
+	m.after = nil // the order of the list is that of removal
+	return m
+}
+
+// removal is what is done with what is no longer declared.
+func (e *Engine) removal(r *resource.Record) Action {
+	if e.isHostBinary(r.Key) {
+		return Release
+	}
+	return Remove
+}
+
+// isHostBinary: leaving the host's own binary out of a declaration never
+// removes it, and puts no older one back.
+func (e *Engine) isHostBinary(key string) bool {
+	p, ok := strings.CutPrefix(key, "file:")
+	return ok && (e.isBinary(p) || slices.ContainsFunc(e.Layout.Prefixes(), func(prefix string) bool { return p == path.Join(prefix, "bin", layout.HostName) }))
+}
+
+// remove takes away resources that can be worked on at once; each is forgotten
+// after it is gone.
+func (p *pass) remove(ctx context.Context, records []*resource.Record) {
+	type removal struct {
+		job
+		verdict
+	}
+	removals, todo := make([]removal, len(records)), make([]*job, len(records))
+	for i, r := range records {
+		removals[i].key, removals[i].typ = r.Key, r.Type
+		todo[i] = &removals[i].job
+	}
+	kind, known := p.engine.Kinds[records[0].Type]
+	if known {
+		kind = at(kind, len(records))
+	}
+	p.engine.work(ctx, todo, len(records), func(ctx context.Context, i int) (err error) {
+		r, v := records[i], &removals[i].verdict
+		switch {
+		case p.engine.removal(r) == Release:
+			v.outcome, v.note = declaration.Released, "the host itself stays"
+		case !known:
+			return fmt.Errorf("cannot remove it: this version does not know the type %q", r.Type)
+		default:
+			v.outcome, v.note, err = kind.Remove(ctx, *r)
+		}
+		return err
+	})
+	var gone []string
+	for i := range removals {
+		if removals[i].job.err == nil {
+			gone = append(gone, removals[i].key)
+		}
+	}
+	err := p.engine.Store.Forget(gone...)
+	for i, r := range records {
+		v := removals[i].verdict
+		switch {
+		case removals[i].job.err != nil:
+			v = failed(removals[i].job.err)
+		case err != nil:
+			v = failed(err)
+		default:
+			delete(p.records, r.Key)
+		}
+		p.tell(r.Key, r.ID, v)
+	}
+}
