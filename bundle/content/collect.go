@@ -28,6 +28,9 @@ type Kept struct {
 	Blobs []digest.Digest
 	// Trees are image indexes and manifests, kept with all that is under them.
 	Trees []digest.Digest
+	// Unmark are marked trees of the keeper's that it needs no more: their marks
+	// go first, but for those that somebody names in Trees.
+	Unmark []digest.Digest
 }
 
 // A Keeper says what its owner needs. It is asked after the last writer was done
@@ -37,6 +40,8 @@ type Keeper func(context.Context) (Kept, error)
 
 // Report says what a collection removed, or would remove.
 type Report struct {
+	// Unmarked are trees that are marked no more.
+	Unmarked []digest.Digest `json:"unmarked,omitempty"`
 	// Removed and Bytes are blobs that nobody needs, and the sum of their sizes.
 	Removed []digest.Digest `json:"removed,omitempty"`
 	Bytes   int64           `json:"bytes"`
@@ -74,53 +79,78 @@ func (s *Store) collect(ctx context.Context, dry bool, keepers []Keeper) (r Repo
 	if r.Parts, r.PartBytes, err = s.sweep(dry); err != nil {
 		return fail(err)
 	}
-	reached, err := s.reach(ctx, keepers)
+	reached, over, err := s.reach(ctx, keepers)
 	if err != nil {
 		return fail(err)
 	}
+	if len(over) > 0 && !dry {
+		if err := s.unmark(over...); err != nil {
+			return fail(err)
+		}
+	}
+	r.Unmarked = over
 	if err := s.removeAllBut(ctx, reached, dry, &r); err != nil {
 		return fail(err)
 	}
 	return r, nil
 }
 
-// reach returns what marks and keepers reach.
-func (s *Store) reach(ctx context.Context, keepers []Keeper) (map[digest.Digest]bool, error) {
+// reach returns what marks and keepers reach, and the marks that are over.
+func (s *Store) reach(ctx context.Context, keepers []Keeper) (reached map[digest.Digest]bool, over []digest.Digest, err error) {
 	aside := filepath.Join(s.dir, v1.ImageIndexFile+damagedSuffix)
-	if _, err := os.Lstat(aside); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Failedf("its marks were damaged and lie in %q: it is not known what they kept", aside).
+	_, err = os.Lstat(aside)
+	if err == nil {
+		return nil, nil, fault.Failedf("its marks were damaged and lie in %q: it is not known what they kept", aside).
 			Hint("read the bundles that are needed again, then remove %q", aside)
 	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
 	w := &walk{store: s, reached: map[digest.Digest]bool{}}
+	needed, ended := map[digest.Digest]bool{}, map[digest.Digest]bool{}
 	for _, k := range keepers {
 		kept, err := k(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, d := range kept.Blobs {
 			if err := w.blob(d); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		for _, d := range kept.Trees {
 			if err := w.tree(ctx, d, true); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
+			needed[d] = true
+		}
+		for _, d := range kept.Unmark {
+			ended[d] = true
 		}
 	}
 	index, err := s.readIndex()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, e := range index.Manifests {
+		owner := e.Digest
+		if with := e.Annotations[withAnnotation]; with != "" {
+			owner = digest.Digest(with)
+		}
+		if ended[owner] && !needed[owner] {
+			if owner == e.Digest {
+				over = append(over, owner)
+			}
+			continue
+		}
 		if err := w.tree(ctx, e.Digest, false); err != nil {
 			if ctx.Err() != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			return nil, fault.Failedf("it is not known what %s keeps: %w", e.Digest, err).Hint("apply its file again")
+			return nil, nil, fault.Failedf("it is not known what %s keeps: %w", e.Digest, err).Hint("apply its file again")
 		}
 	}
-	return w.reached, nil
+	return w.reached, over, nil
 }
 
 // removeAllBut removes the blobs that are not reached. The directory is synced

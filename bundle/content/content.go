@@ -10,10 +10,12 @@
 // larger blob), which is what a kill can cost besides the blob in hand.
 //
 // A blob goes when nobody needs it. Who needs what is said by its users: a mark
-// keeps its tree until Unmark, and each Keeper that Collect is given keeps what
-// it names. The order is: the mark goes first, durably, then the blobs, so that
-// nothing is ever marked complete that is not. What is marked and cannot be
-// walked to its end keeps everything.
+// keeps its tree until Unmark or until its keeper says that it is over, and each
+// Keeper that Collect is given keeps what it names. The order is: the mark goes
+// first, durably, then the blobs, so that nothing is ever marked complete that
+// is not. What is marked and cannot be walked to its end keeps everything, and
+// so does what cannot be read: only what was read and is wrong is damaged. A
+// service leaves it to a Collector when that is done.
 //
 // Between storing a blob (or finding it there) and the mark or record that needs
 // it, nothing but a Lease keeps it: a shared flock(2) on the directory of the
@@ -83,15 +85,14 @@ func Open(dir string) (*Store, error) {
 	if err := s.locked(s.begin); err != nil {
 		return nil, fmt.Errorf("cannot open content store: %w", err)
 	}
-	if _, _, err := s.sweep(false); err != nil {
-		return nil, fmt.Errorf("cannot sweep content store: %w", err)
-	}
+	// A part that cannot be swept takes room and nothing else: Collect says so.
+	_, _, _ = s.sweep(false)
 	return s, nil
 }
 
 // begin writes the two files of an empty layout where they are missing. One that
-// is damaged is set aside and begun anew: what counts is the blobs, which are
-// known by their digest, and a mark that is lost costs one more reading.
+// was read and is wrong is set aside and begun anew: what counts is the blobs,
+// which are known by their digest, and a mark that is lost costs one more reading.
 func (s *Store) begin() error {
 	name := filepath.Join(s.dir, v1.ImageLayoutFile)
 	b, err := os.ReadFile(name)
@@ -108,14 +109,15 @@ func (s *Store) begin() error {
 		}
 	}
 	_, err = s.readIndex()
-	if err == nil {
-		return nil
-	}
-	index := filepath.Join(s.dir, v1.ImageIndexFile)
-	if !errors.Is(err, fs.ErrNotExist) {
+	var damage damagedError
+	switch {
+	case errors.As(err, &damage):
+		index := filepath.Join(s.dir, v1.ImageIndexFile)
 		if err := durable.Rename(index, index+damagedSuffix); err != nil {
 			return err
 		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err // nil, or it could not be read, which says nothing about it
 	}
 	return s.writeIndex(&v1.Index{})
 }

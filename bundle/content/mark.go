@@ -59,18 +59,23 @@ func (s *Store) Mark(main v1.Descriptor, name string, with ...v1.Descriptor) err
 // durably. Its blobs go with the next Collect, unless something else needs them.
 // A tree that is not marked is no error.
 func (s *Store) Unmark(d digest.Digest) error {
-	err := s.locked(func() error {
+	if err := s.unmark(d); err != nil {
+		return fmt.Errorf("cannot unmark %s: %w", d, err)
+	}
+	return nil
+}
+
+func (s *Store) unmark(ds ...digest.Digest) error {
+	return s.locked(func() error {
 		index, err := s.readIndex()
 		if err != nil {
 			return err
 		}
-		index.Manifests = slices.DeleteFunc(index.Manifests, func(e v1.Descriptor) bool { return belongs(e, d) })
+		index.Manifests = slices.DeleteFunc(index.Manifests, func(e v1.Descriptor) bool {
+			return slices.ContainsFunc(ds, func(d digest.Digest) bool { return belongs(e, d) })
+		})
 		return s.writeIndex(index)
 	})
-	if err != nil {
-		return fmt.Errorf("cannot unmark %s: %w", d, err)
-	}
-	return nil
 }
 
 // Marks returns the trees that are marked complete, with their names, in the
@@ -145,6 +150,11 @@ func (s *Store) Marked(d digest.Digest) (with []v1.Descriptor, ok bool, err erro
 	return with, true, nil
 }
 
+// A damagedError is about an index.json that was read and is wrong.
+type damagedError struct{ error }
+
+func (e damagedError) Unwrap() error { return e.error }
+
 func (s *Store) readIndex() (*v1.Index, error) {
 	name := filepath.Join(s.dir, v1.ImageIndexFile)
 	fi, err := os.Stat(name)
@@ -152,7 +162,7 @@ func (s *Store) readIndex() (*v1.Index, error) {
 		return nil, err
 	}
 	if !fi.Mode().IsRegular() || fi.Size() > maxIndex {
-		return nil, fault.Refusedf("cannot read %q: it is no file of at most %d bytes", name, maxIndex)
+		return nil, damagedError{fault.Refusedf("cannot read %q: it is no file of at most %d bytes", name, maxIndex)}
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -160,7 +170,7 @@ func (s *Store) readIndex() (*v1.Index, error) {
 	}
 	var index v1.Index
 	if err := canonical.Foreign(b, &index); err != nil {
-		return nil, fault.Refusedf("cannot read %q: %w", name, err)
+		return nil, damagedError{fault.Refusedf("cannot read %q: %w", name, err)}
 	}
 	return &index, nil
 }
@@ -175,6 +185,10 @@ func (s *Store) writeIndex(index *v1.Index) error {
 	b, err := canonical.Marshal(index)
 	if err != nil {
 		return err
+	}
+	if len(b) > maxIndex {
+		// The next one to read it would take it for damaged.
+		return fault.Refusedf("there are too many marks: index.json would have more than %d bytes", maxIndex)
 	}
 	name := filepath.Join(s.dir, v1.ImageIndexFile)
 	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, b) {

@@ -88,6 +88,10 @@ func (w *walk) tree(ctx context.Context, d digest.Digest, absent bool) error {
 	return nil
 }
 
+// Within is the annotation of a compressed layer that says the digest of what is
+// in it: that lies in the store beside the layer, and is kept with it.
+const Within = "vnd.nox-mesh.content.digest"
+
 // follow reaches the blobs of a document, and returns its manifests.
 func (w *walk) follow(doc *document) (manifests []digest.Digest, err error) {
 	if doc.Subject != nil {
@@ -106,6 +110,11 @@ func (w *walk) follow(doc *document) (manifests []digest.Digest, err error) {
 	for _, b := range append([]v1.Descriptor{*doc.Config}, *doc.Layers...) {
 		if err := w.blob(b.Digest); err != nil {
 			return nil, err
+		}
+		if within := digest.Digest(b.Annotations[Within]); canonical.Digest(within) {
+			if err := w.blob(within); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return nil, nil

@@ -17,8 +17,8 @@ func (s *Store) sweep(dry bool) (parts int, bytes int64, err error) {
 		return 0, 0, err
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") || !strings.HasSuffix(e.Name(), partSuffix) {
-			continue
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), ".") || !strings.HasSuffix(e.Name(), partSuffix) {
+			continue // not ours
 		}
 		n, dead, err := sweepPart(filepath.Join(s.dir, stagingDir, e.Name()), dry)
 		if errors.Is(err, os.ErrNotExist) {

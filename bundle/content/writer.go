@@ -8,8 +8,8 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// What a Writer has received and not yet made durable is at most this: what a
-// kill costs the one who comes again.
+// A group is at most this, or one larger blob: what a kill costs the one who
+// comes again.
 const (
 	groupBytes = 64 << 20
 	groupParts = 64
@@ -24,6 +24,7 @@ type Writer struct {
 
 	group []*part
 	bytes int64
+	most  int64 // groupBytes, but for tests
 	// committed gives the outcome of the group that is being made durable; nil
 	// when there is none.
 	committed chan error
@@ -35,7 +36,7 @@ func (s *Store) Writer() (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{store: s, lease: l}, nil
+	return &Writer{store: s, lease: l, most: groupBytes}, nil
 }
 
 // Put is Put of the store, but for that the blob is there only after Flush,
@@ -45,9 +46,15 @@ func (w *Writer) Put(ctx context.Context, d digest.Digest, size int64, r io.Read
 	if err != nil || p == nil {
 		return err
 	}
+	if len(w.group) > 0 && w.bytes+size > w.most {
+		if err := w.commit(); err != nil {
+			p.abort()
+			return err
+		}
+	}
 	w.group = append(w.group, p)
 	w.bytes += size
-	if w.bytes < groupBytes && len(w.group) < groupParts {
+	if w.bytes < w.most && len(w.group) < groupParts {
 		return nil
 	}
 	return w.commit()
