@@ -3,6 +3,7 @@ package bundle
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -48,13 +48,15 @@ func build(ctx context.Context, path string, spec Spec) (*Info, error) {
 	}
 	defer file.Abort()
 	w := bufio.NewWriterSize(file, 256<<10)
+	plan.told = spec.told("writing")
 	if err := plan.write(ctx, w); err != nil {
 		return nil, err
 	}
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	info, err := readBack(ctx, filepath.Join(dir.Name(), durable.TempName(base)), plan.policy)
+	written := filepath.Join(dir.Name(), durable.TempName(base))
+	info, err := readFile(ctx, written, Options{Policy: plan.policy, Progress: spec.told("reading back")})
 	if err != nil {
 		return nil, fmt.Errorf("the finished file does not read back: %w", err)
 	}
@@ -62,12 +64,16 @@ func build(ctx context.Context, path string, spec Spec) (*Info, error) {
 }
 
 func readBack(ctx context.Context, path string, policy *trust.Policy) (*Info, error) {
+	return readFile(ctx, path, Options{Policy: policy})
+}
+
+func readFile(ctx context.Context, path string, opts Options) (*Info, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return Read(ctx, f, Options{Policy: policy})
+	return Read(ctx, f, opts)
 }
 
 // A plan is a bundle that is decided on and not yet written: all that is ours
@@ -75,6 +81,8 @@ func readBack(ctx context.Context, path string, policy *trust.Policy) (*Info, er
 type plan struct {
 	policy *trust.Policy
 	pieces []piece
+	// told, if set, is told how far the writing is.
+	told func(Progress)
 }
 
 // A piece is one member.
@@ -83,162 +91,56 @@ type piece struct {
 	size int64
 	// open gives the content, whose digest is in the name.
 	open func() (io.ReadCloser, error)
+	// title is what its author called it; "" is what is ours.
+	title string
 }
 
 func (p *plan) add(name string, b []byte) {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
-	p.pieces = append(p.pieces, piece{name, int64(len(b)), open})
+	p.pieces = append(p.pieces, piece{name: name, size: int64(len(b)), open: open})
 }
 
 func (p *plan) addBlob(b []byte) { p.add(blobPrefix+digest.FromBytes(b).Encoded(), b) }
 
 func newPlan(spec Spec) (*plan, error) {
-	if err := closed(spec); err != nil {
-		return nil, err
-	}
-	manifests, blobs, err := documents(spec)
-	if err != nil {
-		return nil, err
-	}
-	index := v1.Index{
-		Versioned: versioned, MediaType: v1.MediaTypeImageIndex, ArtifactType: TypeBundle,
-		Annotations: annotations(&Info{
-			Name: spec.Name, Version: spec.Version, Architecture: spec.Architecture,
-			Counter: spec.Counter, Created: spec.Created, MinimumHost: spec.MinimumHost,
-		}),
-	}
-	content := map[digest.Digest][]byte{}
-	for _, m := range manifests {
-		content[m.descriptor.Digest] = m.bytes
-		index.Manifests = append(index.Manifests, m.descriptor)
-	}
-	d, err := canonical.Marshal(index)
+	docs, err := newDocuments(spec)
 	if err != nil {
 		return nil, err
 	}
 	p := &plan{}
-	if err := p.head(spec, d); err != nil {
+	if err := p.head(spec, docs); err != nil {
 		return nil, err
 	}
-	x, _, err := parseBundle(d)
-	if err != nil {
-		return nil, err
-	}
-	return p, p.body(x, content, blobs)
-}
-
-// A manifest is one of ours, made and described.
-type manifest struct {
-	descriptor v1.Descriptor
-	bytes      []byte
-}
-
-// documents makes the manifests of declarations and payload, and says how to
-// open each blob they mention.
-func documents(spec Spec) ([]manifest, map[digest.Digest]func() (io.ReadCloser, error), error) {
-	var manifests []manifest
-	blobs := map[digest.Digest]func() (io.ReadCloser, error){}
-	add := func(artifactType string, layers ...v1.Descriptor) error {
-		b, err := ours(artifactType, nil, nil, layers...)
-		if err != nil {
-			return err
-		}
-		manifests = append(manifests, manifest{descriptor(v1.MediaTypeImageManifest, artifactType, b), b})
-		return nil
-	}
-	for _, d := range spec.Declarations {
-		l := descriptor(MediaTypeDeclaration, "", d.Bytes)
-		l.Annotations = map[string]string{v1.AnnotationTitle: d.Title}
-		blobs[l.Digest] = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.Bytes)), nil }
-		if err := add(TypeDeclaration, l); err != nil {
-			return nil, nil, err
-		}
-	}
-	var layers []v1.Descriptor
-	for _, b := range spec.Payload {
-		l := v1.Descriptor{
-			MediaType: b.MediaType, Digest: b.Digest, Size: b.Size,
-			Annotations: map[string]string{v1.AnnotationTitle: b.Title},
-		}
-		if l.MediaType == "" {
-			l.MediaType = MediaTypeFile
-		}
-		if blobs[b.Digest] == nil {
-			blobs[b.Digest] = b.Open
-		}
-		layers = append(layers, l)
-	}
-	if len(layers) > 0 {
-		if err := add(TypePayload, layers...); err != nil {
-			return nil, nil, err
-		}
-	}
-	return manifests, blobs, nil
+	return p, p.body(docs)
 }
 
 // head adds all up to the signatures.
-func (p *plan) head(spec Spec, d []byte) error {
-	subject := descriptor(v1.MediaTypeImageIndex, "", d)
-	entry := descriptor(v1.MediaTypeImageIndex, TypeBundle, d)
+func (p *plan) head(spec Spec, docs *documents) error {
+	entry := descriptor(v1.MediaTypeImageIndex, TypeBundle, docs.index)
 	entry.Annotations = map[string]string{v1.AnnotationRefName: refName}
-	entries := []v1.Descriptor{entry}
-	blobs := [][]byte{d, []byte("{}")}
-	if len(spec.Roots) > 0 {
-		var layers []v1.Descriptor
-		for _, r := range spec.Roots {
-			layers = append(layers, descriptor(MediaTypeRoot, "", r))
-		}
-		m, err := ours(TypeRoot, nil, nil, layers...)
-		if err != nil {
-			return err
-		}
-		if _, err := parseRoots(m); err != nil {
-			return err
-		}
-		entries = append(entries, descriptor(v1.MediaTypeImageManifest, TypeRoot, m))
-		blobs = append(append(blobs, m), spec.Roots...)
-	}
-	signatures, err := sign(subject, spec.Signers)
+	signatures, err := sign(descriptor(v1.MediaTypeImageIndex, "", docs.index), spec.Signers)
 	if err != nil {
 		return err
-	}
-	for _, s := range signatures {
-		entries = append(entries, descriptor(v1.MediaTypeImageManifest, trust.MediaType, s[0]))
-		blobs = append(blobs, s[0], s[1])
 	}
 	if p.policy, err = publisher(spec); err != nil {
 		return err
 	}
-	index, err := canonical.Marshal(v1.Index{Versioned: versioned, MediaType: v1.MediaTypeImageIndex, Manifests: entries})
+	s := seal{bundle: entry, index: docs.index, roots: spec.Roots, signatures: signatures, others: docs.named}
+	members, err := s.members()
 	if err != nil {
 		return err
 	}
-	if _, err := parsePointers(index); err != nil {
-		return err
-	}
-	p.add(layoutName, []byte(layoutBytes))
-	p.add(indexName, index)
-	for _, b := range blobs {
-		p.addBlob(b)
+	for _, m := range members {
+		p.add(m.name, m.bytes)
 	}
 	return nil
 }
 
 // body adds manifests and blobs, in the order of the tree.
-func (p *plan) body(x *v1.Index, content map[digest.Digest][]byte, blobs map[digest.Digest]func() (io.ReadCloser, error)) error {
-	t, err := newTree(x)
+func (p *plan) body(docs *documents) error {
+	t, err := docs.tree(func(b []byte) { p.addBlob(b) })
 	if err != nil {
 		return err
-	}
-	for {
-		m, ok := t.next()
-		if !ok {
-			break
-		}
-		p.addBlob(content[m.Digest])
-		if err := t.read(m, content[m.Digest]); err != nil {
-			return err
-		}
 	}
 	order, err := t.done()
 	if err != nil {
@@ -248,17 +150,29 @@ func (p *plan) body(x *v1.Index, content map[digest.Digest][]byte, blobs map[dig
 	for _, piece := range p.pieces {
 		there[piece.name] = true
 	}
+	titles := (&Info{Members: t.members}).titles()
 	for _, b := range order {
 		if name := blobPrefix + b.Digest.Encoded(); !there[name] {
-			p.pieces = append(p.pieces, piece{name, b.Size, blobs[b.Digest]})
+			p.pieces = append(p.pieces, piece{name, b.Size, docs.blobs[b.Digest], titles[b.Digest]})
 		}
 	}
 	return nil
 }
 
 func (p *plan) write(ctx context.Context, w io.Writer) error {
+	var at Progress
 	for _, piece := range p.pieces {
-		if err := piece.write(ctx, w); err != nil {
+		at.Total += piece.size
+	}
+	more := func(n int) {
+		at.Done += int64(n)
+		if p.told != nil {
+			p.told(at)
+		}
+	}
+	for _, piece := range p.pieces {
+		at.Title = cmp.Or(piece.title, piece.name)
+		if err := piece.write(ctx, w, more); err != nil {
 			return fmt.Errorf("member %q: %w", piece.name, err)
 		}
 	}
@@ -266,7 +180,8 @@ func (p *plan) write(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-func (p piece) write(ctx context.Context, w io.Writer) error {
+// write says of each part how many bytes more it has read.
+func (p piece) write(ctx context.Context, w io.Writer, more func(n int)) error {
 	head := header(p.name, p.size)
 	if _, err := w.Write(head[:]); err != nil {
 		return err
@@ -277,7 +192,7 @@ func (p piece) write(ctx context.Context, w io.Writer) error {
 	}
 	defer r.Close()
 	// One byte more than announced is enough to see that there is more.
-	n, err := io.Copy(w, &bounded{ctx, io.LimitReader(r, p.size+1)})
+	n, err := io.Copy(w, &bounded{ctx, io.LimitReader(r, p.size+1), more})
 	if err != nil {
 		return err
 	}
@@ -290,13 +205,16 @@ func (p piece) write(ctx context.Context, w io.Writer) error {
 
 // bounded is a reader that ends with its context.
 type bounded struct {
-	ctx context.Context
-	r   io.Reader
+	ctx  context.Context
+	r    io.Reader
+	more func(n int)
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, fmt.Errorf("interrupted: %w", err)
 	}
-	return b.r.Read(p)
+	n, err := b.r.Read(p)
+	b.more(n)
+	return n, err
 }

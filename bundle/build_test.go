@@ -39,18 +39,18 @@ func TestBuildRefusesWhatTheReaderWouldRefuse(t *testing.T) {
 		"architecture":       {func(s *Spec) { s.Architecture = "x86-64" }, "is no architecture", fault.Refused},
 		"minimum host":       {func(s *Spec) { s.MinimumHost = "-1" }, "is no version of a host", fault.Refused},
 		"no declaration":     {func(s *Spec) { s.Declarations, s.Payload = nil, nil }, "no declaration", fault.Refused},
-		"dangling need": {func(s *Spec) {
+		"T-35 dangling need": {func(s *Spec) {
 			s.Declarations[0].Needs = append(s.Declarations[0].Needs, digest.FromString("gone"))
 		}, "not in the payload", fault.Refused},
-		"dangling payload":   {func(s *Spec) { s.Payload = append(s.Payload, blobOf("idle", []byte("idle"))) }, "needed by no declaration", fault.Refused},
-		"title twice":        {func(s *Spec) { s.Payload[0].Title = "large" }, "there twice", fault.Refused},
-		"no title":           {func(s *Spec) { s.Payload[0].Title = "" }, "no title", fault.Refused},
-		"media type":         {func(s *Spec) { s.Payload[0].MediaType = "text/plain" }, "is of type", fault.Refused},
-		"size too small":     {func(s *Spec) { s.Payload[3].Size-- }, "bytes that were announced", fault.Refused},
-		"size too large":     {func(s *Spec) { s.Payload[3].Size++ }, "bytes that were announced", fault.Refused},
-		"8 GiB":              {func(s *Spec) { s.Payload[3].Size = maxMember + 1 }, "at most", fault.Refused},
-		"no way to open it":  {func(s *Spec) { s.Payload[3].Open = nil }, "cannot be opened", fault.Refused},
-		"a root that is not": {func(s *Spec) { s.Roots = [][]byte{[]byte("x")} }, "release root", fault.Refused},
+		"T-35 dangling payload": {func(s *Spec) { s.Payload = append(s.Payload, blobOf("idle", []byte("idle"))) }, "needed by no declaration", fault.Refused},
+		"title twice":           {func(s *Spec) { s.Payload[0].Title = "large" }, "there twice", fault.Refused},
+		"no title":              {func(s *Spec) { s.Payload[0].Title = "" }, "no title", fault.Refused},
+		"media type":            {func(s *Spec) { s.Payload[0].MediaType = "text/plain" }, "is of type", fault.Refused},
+		"size too small":        {func(s *Spec) { s.Payload[3].Size-- }, "bytes that were announced", fault.Refused},
+		"size too large":        {func(s *Spec) { s.Payload[3].Size++ }, "bytes that were announced", fault.Refused},
+		"8 GiB":                 {func(s *Spec) { s.Payload[3].Size = maxMember + 1 }, "at most", fault.Refused},
+		"no way to open it":     {func(s *Spec) { s.Payload[3].Open = nil }, "cannot be opened", fault.Refused},
+		"a root that is not":    {func(s *Spec) { s.Roots = [][]byte{[]byte("x")} }, "release root", fault.Refused},
 		"declaration too large": {func(s *Spec) {
 			s.Declarations[0].Bytes = make([]byte, maxDeclarationBytes+1)
 		}, "of declarations", fault.Refused},

@@ -15,7 +15,7 @@
 //
 // A reader is a state machine that never trusts ahead:
 //
-//	layout → pointers → index → head → manifests → small → large → end
+//	layout → pointers → index → head → manifests → small → large → end → expand → mark
 //	                                 │            │
 //	                                 │            └ the total is known: is there room?
 //	                                 └ signature, then Admit
@@ -24,6 +24,15 @@
 // until the manifests are read nothing is written. After the head each member
 // must be the one that is expected next, with the digest and the size that a
 // verified parent gave it, or the reading ends at its header.
+//
+// A compressed file is expanded into the store after all of the bundle was read
+// and verified, and before it is marked complete; both stay there.
+//
+// Who signs is no part of what is signed: Resign writes a bundle with other
+// signatures, and all that they cover as it was, to the byte.
+//
+// Each refusal says which member, by its name in the tar and by its title, and what
+// a person can do about it.
 //
 // It promises that what Read and Stored return was signed by a trusted key;
 // that two builds of one Spec are the same bytes; that memory does not grow
@@ -57,7 +66,7 @@ const (
 	MediaTypeRoot = TypeRoot + "+json"
 	// MediaTypeFile is a payload blob that is a plain file.
 	MediaTypeFile = "application/vnd.nox-mesh.file.v1"
-	// MediaTypeFileZstd is a payload blob that is a compressed file.
+	// MediaTypeFileZstd is a payload blob that is a compressed file: one zstd frame.
 	MediaTypeFileZstd = MediaTypeFile + "+zstd"
 	// MediaTypePackageArch is a payload blob that is a pacman package.
 	MediaTypePackageArch = "application/vnd.nox-mesh.package.arch.v1"

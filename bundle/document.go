@@ -200,6 +200,13 @@ func clip(s string) string {
 // titled is a layer's title; "" when it has none.
 func titled(d v1.Descriptor) string { return d.Annotations[v1.AnnotationTitle] }
 
-func onlyTitle(d v1.Descriptor) bool {
-	return slices.Equal(slices.Collect(maps.Keys(d.Annotations)), []string{v1.AnnotationTitle})
+// canonicalAnnotations reports whether a layer of ours has the annotations its type
+// has, and no others.
+func canonicalAnnotations(d v1.Descriptor) bool {
+	want := []string{v1.AnnotationTitle}
+	if d.MediaType == MediaTypeFileZstd {
+		want = append(want, annotationContentDigest, annotationContentSize)
+	}
+	slices.Sort(want)
+	return slices.Equal(slices.Sorted(maps.Keys(d.Annotations)), want)
 }

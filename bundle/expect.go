@@ -19,7 +19,7 @@ func (d *reading) keep(desc v1.Descriptor) ([]byte, error) {
 		return nil, err
 	}
 	if got := digest.FromBytes(b); got != desc.Digest {
-		return nil, mismatch(d.tar.member, desc.Digest, got)
+		return nil, mismatch(d.tar.called(d.tar.member), desc.Digest, got)
 	}
 	d.kept = append(d.kept, b)
 	return b, nil
@@ -33,13 +33,13 @@ func (d *reading) expect(desc v1.Descriptor) error {
 	case err != nil:
 		return err
 	case end:
-		return refuse("missing member %q", want)
+		return refuse("missing member %s", d.tar.called(want))
 	case name != want:
 		return d.stranger(name, want)
 	case size != desc.Size:
-		return refuse("member %q has %d bytes, not %d", name, size, desc.Size)
+		return refuse("member %s has %d bytes, not %d", d.tar.called(name), size, desc.Size)
 	case d.has(desc.Digest):
-		return refuse("duplicate member %q", name)
+		return refuse("duplicate member %s", d.tar.called(name))
 	}
 	d.received[desc.Digest] = size
 	return nil
@@ -51,11 +51,11 @@ func (d *reading) stranger(name, want string) error {
 	got := digest.NewDigestFromEncoded(digest.SHA256, hex)
 	switch {
 	case ok && d.has(got), name == layoutName, name == indexName:
-		return refuse("duplicate member %q", name)
+		return refuse("duplicate member %s", d.tar.called(name))
 	case ok && d.tree != nil && d.known(got):
-		return refuse("member %q is out of order, %q must come first", name, want)
+		return refuse("member %s is out of order, %s must come first", d.tar.called(name), d.tar.called(want))
 	}
-	return refuse("unexpected member %q instead of %q", clip(name), want)
+	return refuse("unexpected member %s instead of %s", d.tar.called(name), d.tar.called(want))
 }
 
 func (d *reading) has(got digest.Digest) bool {
@@ -69,6 +69,5 @@ func (d *reading) known(got digest.Digest) bool {
 }
 
 func mismatch(member string, want, got digest.Digest) error {
-	return fault.Refusedf("cannot read bundle: digest mismatch (member %q, wanted %s, got %s)", member, want, got).
-		Hint("fetch it again")
+	return fault.Refusedf("cannot read bundle: digest mismatch (member %s, wanted %s, got %s)", member, want, got).Hint(again)
 }

@@ -230,6 +230,24 @@ func sound(t testing.TB, s *content.Store, d digest.Digest) {
 	}
 }
 
+// titleOf is the first title of the blob that a member holds, or "".
+func titleOf(info *Info, member string) string {
+	for _, m := range info.Members {
+		if blobPrefix+m.Digest.Encoded() == member {
+			return m.Title
+		}
+	}
+	return ""
+}
+
+// remedied checks what a person is told to do next.
+func remedied(t testing.TB, err error, text string) {
+	t.Helper()
+	if got := fault.RemedyOf(err); !strings.Contains(got, text) {
+		t.Errorf("%v: the remedy is %q, want %q", err, got, text)
+	}
+}
+
 func refused(t testing.TB, err error, text string) {
 	t.Helper()
 	if err == nil || fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), text) {

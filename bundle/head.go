@@ -125,7 +125,7 @@ func decide(d digest.Digest, index []byte, roots, signatures [][]byte, policy *t
 	}
 	x, info, err := parseBundle(index)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, publishers(err)
 	}
 	info.Digest, info.Signers, info.Policy = d, signers, policy
 	return x, info, nil

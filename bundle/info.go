@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/nox-mesh/nox-mesh/bundle/content"
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
@@ -49,11 +50,48 @@ type Member struct {
 	MediaType string        `json:"media_type"`
 	// Title is the name its author gave it, or "". It is no path.
 	Title string `json:"title,omitempty"`
+	// Content and ContentSize are of what a compressed file expands to, which is
+	// what declarations name; "" and 0 of any other.
+	Content     digest.Digest `json:"content,omitempty"`
+	ContentSize int64         `json:"content_size,omitempty"`
+}
+
+// Kind says in a word or two what the blob is, for people.
+func (m Member) Kind() string {
+	switch m.MediaType {
+	case MediaTypeDeclaration:
+		return "declaration"
+	case MediaTypeFile:
+		return "file"
+	case MediaTypeFileZstd:
+		return "compressed file"
+	case MediaTypePackageArch:
+		return "package"
+	case MediaTypePackageArchSignature:
+		return "signature"
+	case v1.MediaTypeImageConfig, mediaTypeDockerConfig:
+		return "image configuration"
+	}
+	if m.Title == "" {
+		return "image layer" // nothing else has no title
+	}
+	return m.MediaType
 }
 
 // refName is the bundle's name in a content store, for other tools.
 func (i *Info) refName() string {
 	return i.Name + "-" + i.Version + "-linux-" + i.Architecture
+}
+
+// titles are the first title of each blob.
+func (i *Info) titles() map[digest.Digest]string {
+	out := map[digest.Digest]string{}
+	for _, m := range i.Members {
+		if out[m.Digest] == "" {
+			out[m.Digest] = m.Title
+		}
+	}
+	return out
 }
 
 // Declaration returns the bytes of one of Declarations: verified, and read

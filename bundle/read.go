@@ -1,9 +1,7 @@
 package bundle
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/opencontainers/go-digest"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/bundle/content"
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
-	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // Options says how a bundle is read.
@@ -53,20 +50,6 @@ func Inspect(ctx context.Context, r io.Reader, policy *trust.Policy) (*Info, err
 	return run(ctx, r, Options{Policy: policy}, stateBlobs)
 }
 
-// The states of a reading, named for what is read next.
-type state int
-
-const (
-	stateLayout state = iota
-	statePointers
-	stateIndex
-	stateHead
-	stateManifests
-	stateBlobs
-	stateEnd
-	stateDone
-)
-
 // A reading is one bundle being read.
 type reading struct {
 	opts Options
@@ -74,8 +57,12 @@ type reading struct {
 
 	pointers *pointers
 	index    []byte // the bytes of D
-	tree     *tree
-	info     *Info
+	root     *v1.Index
+	// roots and signatures (manifest and signature) are those in the file.
+	roots      [][]byte
+	signatures [][2][]byte
+	tree       *tree
+	info       *Info
 
 	// kept are the head's and the manifests' members: in memory, in order,
 	// until there is room for all.
@@ -83,13 +70,14 @@ type reading struct {
 	// received holds what was read, to tell a duplicate from a stranger.
 	received map[digest.Digest]int64
 	buffer   []byte
+	progress Progress
 	// writer brings the content into the store; nil until there is any.
 	writer *content.Writer
 }
 
 func run(ctx context.Context, r io.Reader, opts Options, until state) (*Info, error) {
 	d := &reading{opts: opts, tar: newTarReader(ctx, r), received: map[digest.Digest]int64{}}
-	err := d.walk(ctx, until)
+	err := d.walk(ctx, stateLayout, until)
 	if d.writer != nil {
 		// What came whole is kept, whatever the outcome.
 		if cerr := d.writer.Close(); err == nil {
@@ -102,36 +90,8 @@ func run(ctx context.Context, r io.Reader, opts Options, until state) (*Info, er
 	return d.info, nil
 }
 
-func (d *reading) walk(ctx context.Context, until state) (err error) {
-	for s := stateLayout; s != until; {
-		if s, err = d.step(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *reading) step(ctx context.Context, s state) (state, error) {
-	switch s {
-	case stateLayout:
-		return statePointers, d.readLayout()
-	case statePointers:
-		return stateIndex, d.readPointers()
-	case stateIndex:
-		return stateHead, d.readIndex()
-	case stateHead:
-		return stateManifests, d.readHead()
-	case stateManifests:
-		return stateBlobs, d.readManifests()
-	case stateBlobs:
-		return stateEnd, d.readBlobs(ctx)
-	case stateEnd:
-		return stateDone, d.readEnd()
-	}
-	return s, fmt.Errorf("internal error: no state %d", s)
-}
-
 func (d *reading) readLayout() error {
+	d.tar.first = true
 	b, err := d.named(layoutName, int64(len(layoutBytes)))
 	if err == nil && string(b) != layoutBytes {
 		err = refuse("not canonical: member %q", layoutName)
@@ -157,7 +117,11 @@ func (d *reading) named(name string, max int64) ([]byte, error) {
 	case end:
 		return nil, refuse("missing member %q", name)
 	case got != name:
-		return nil, refuse("unexpected member %q instead of %q", clip(got), name)
+		err := refuse("unexpected member %q instead of %q", clip(got), name)
+		if name == layoutName {
+			err = repacked(got, err)
+		}
+		return nil, err
 	case size > max:
 		return nil, refuse("member %q has %d bytes, at most %d are read", name, size, max)
 	}
@@ -174,7 +138,6 @@ func (d *reading) readHead() error {
 	if _, err := d.keep(empty); err != nil {
 		return err
 	}
-	var roots, signatures [][]byte
 	if d.pointers.roots != nil {
 		b, err := d.keep(*d.pointers.roots)
 		if err != nil {
@@ -188,38 +151,46 @@ func (d *reading) readHead() error {
 			if b, err = d.keep(l); err != nil {
 				return err
 			}
-			roots = append(roots, b)
+			d.roots = append(d.roots, b)
 		}
 	}
+	var signatures [][]byte
 	for _, s := range d.pointers.signatures {
-		b, err := d.keep(s)
+		m, err := d.keep(s)
 		if err != nil {
 			return err
 		}
-		layer, err := parseSignature(b, d.pointers.bundle)
+		layer, err := parseSignature(m, d.pointers.bundle)
 		if err != nil {
 			return err
 		}
-		if b, err = d.keep(layer); err != nil {
+		b, err := d.keep(layer)
+		if err != nil {
 			return err
 		}
+		d.signatures = append(d.signatures, [2][]byte{m, b})
 		signatures = append(signatures, b)
 	}
-	index, info, err := decide(d.pointers.bundle.Digest, d.index, roots, signatures, d.opts.Policy)
+	index, info, err := decide(d.pointers.bundle.Digest, d.index, d.roots, signatures, d.opts.Policy)
 	if err != nil {
 		return err
 	}
-	d.info = info
-	if d.opts.Admit != nil {
-		if err := d.opts.Admit(info); err != nil {
-			return err
-		}
-	}
-	d.tree, err = newTree(index)
-	return err
+	d.info, d.root = info, index
+	return nil
 }
 
-func (d *reading) readManifests() error {
+// admit asks whoever reads.
+func (d *reading) admit() error {
+	if d.opts.Admit == nil {
+		return nil
+	}
+	return d.opts.Admit(d.info)
+}
+
+func (d *reading) readManifests() (err error) {
+	if d.tree, err = newTree(d.root); err != nil {
+		return publishers(err)
+	}
 	for {
 		m, ok := d.tree.next()
 		if !ok {
@@ -230,7 +201,7 @@ func (d *reading) readManifests() error {
 			return err
 		}
 		if err := d.tree.read(m, b); err != nil {
-			return err
+			return publishers(err)
 		}
 	}
 	for _, o := range d.pointers.others {
@@ -239,138 +210,11 @@ func (d *reading) readManifests() error {
 		}
 	}
 	if _, err := d.tree.done(); err != nil {
-		return err
+		return publishers(err)
 	}
 	d.tree.tell(d.info)
+	d.tar.titles = d.info.titles()
 	return nil
-}
-
-// readBlobs writes for the first time, after it is known that there is room.
-func (d *reading) readBlobs(ctx context.Context) error {
-	blobs, err := d.tree.done()
-	if err != nil {
-		return err
-	}
-	if d.opts.Store != nil {
-		// From here on nothing is collected: what is there stays there.
-		if d.writer, err = d.opts.Store.Writer(); err != nil {
-			return err
-		}
-	}
-	if err := d.reserve(blobs); err != nil {
-		return err
-	}
-	if d.opts.Store != nil {
-		d.info.store = d.opts.Store
-		for _, b := range d.kept {
-			if err := d.writer.Put(ctx, digest.FromBytes(b), int64(len(b)), bytes.NewReader(b)); err != nil {
-				return err
-			}
-		}
-	}
-	progress := Progress{Total: d.tree.size}
-	d.tar.onRead = func(n int64) {
-		progress.Done += n
-		if d.opts.Progress != nil {
-			d.opts.Progress(progress)
-		}
-	}
-	titles := map[digest.Digest]string{}
-	for _, m := range d.tree.members {
-		if titles[m.Digest] == "" {
-			titles[m.Digest] = m.Title
-		}
-	}
-	for _, b := range blobs {
-		progress.Title = titles[b.Digest]
-		if progress.Title == "" {
-			progress.Title = b.Digest.String()
-		}
-		if size, ok := d.received[b.Digest]; ok {
-			// The head brought it.
-			if size != b.Size {
-				return refuse("%s has %d bytes, not %d", b.Digest, size, b.Size)
-			}
-			d.tar.onRead(b.Size)
-			continue
-		}
-		if err := d.expect(b); err != nil {
-			return err
-		}
-		if err := d.blob(ctx, b); err != nil {
-			return err
-		}
-	}
-	d.tar.onRead = nil
-	return nil
-}
-
-// reserve holds that the store's file system has room for what is missing.
-func (d *reading) reserve(blobs []v1.Descriptor) error {
-	store := d.opts.Store
-	if store == nil {
-		return nil
-	}
-	const page = 4096
-	var needs int64
-	for _, b := range d.kept {
-		if !store.Has(digest.FromBytes(b), int64(len(b))) {
-			needs += (int64(len(b)) + page - 1) / page * page
-		}
-	}
-	for _, b := range blobs {
-		if !store.Has(b.Digest, b.Size) {
-			needs += (b.Size + page - 1) / page * page
-		}
-	}
-	if needs == 0 {
-		return nil
-	}
-	has, err := store.Free()
-	if err != nil {
-		return err
-	}
-	if needs > has {
-		return fault.Failedf("cannot store bundle: no space (needs %d bytes, has %d)", needs, has).
-			Hint("make room in %s", store.Dir())
-	}
-	return nil
-}
-
-// blob reads the content of a blob whose header was read.
-func (d *reading) blob(ctx context.Context, b v1.Descriptor) error {
-	if store := d.opts.Store; store != nil {
-		if store.Has(b.Digest, b.Size) {
-			return d.tar.skip()
-		}
-		if err := d.writer.Put(ctx, b.Digest, b.Size, d.tar); err != nil {
-			return fmt.Errorf("cannot read bundle: member %q: %w", d.tar.member, err)
-		}
-		// Another process may have been faster.
-		return d.tar.skip()
-	}
-	h := digest.SHA256.Digester()
-	var sink io.Writer = h.Hash()
-	var declaration bytes.Buffer
-	if b.MediaType == MediaTypeDeclaration {
-		sink = io.MultiWriter(sink, &declaration)
-	}
-	if d.buffer == nil {
-		d.buffer = make([]byte, 128<<10)
-	}
-	if _, err := io.CopyBuffer(sink, d.tar, d.buffer); err != nil {
-		return err
-	}
-	if got := h.Digest(); got != b.Digest {
-		return mismatch(d.tar.member, b.Digest, got)
-	}
-	if b.MediaType == MediaTypeDeclaration {
-		if d.info.declarations == nil {
-			d.info.declarations = map[digest.Digest][]byte{}
-		}
-		d.info.declarations[b.Digest] = declaration.Bytes()
-	}
-	return d.tar.finish()
 }
 
 func (d *reading) readEnd() error {
@@ -381,9 +225,11 @@ func (d *reading) readEnd() error {
 	if !end {
 		return d.stranger(name, "the end")
 	}
-	if err := d.tar.end(); err != nil {
-		return err
-	}
+	return d.tar.end()
+}
+
+// mark is last: what is marked is complete.
+func (d *reading) mark() error {
 	if d.opts.Store == nil {
 		return nil
 	}

@@ -91,7 +91,7 @@ func TestABundleComesBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestTwoBuildsAreTheSameBytes(t *testing.T) {
+func TestT21TwoBuildsAreTheSameBytes(t *testing.T) {
 	k, other := newKey(t), newKey(t)
 	spec := specOf(1000, k, other)
 	want := bytesOf(t, spec)
@@ -113,7 +113,7 @@ func TestTwoBuildsAreTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestABundleCutAnywhereIsRefused(t *testing.T) {
+func TestT03ABundleCutAnywhereIsRefused(t *testing.T) {
 	t.Parallel()
 	k := newKey(t)
 	policy := trusting(t, k.Public())
@@ -159,7 +159,7 @@ func TestABundleCutAnywhereIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryFlippedByteIsRefused(t *testing.T) {
+func TestT03EveryFlippedByteIsRefused(t *testing.T) {
 	t.Parallel()
 	k := newKey(t)
 	policy := trusting(t, k.Public())
@@ -207,11 +207,15 @@ func TestEveryFlippedByteIsRefused(t *testing.T) {
 		_, err := Read(ctx, bytes.NewReader(join(bad...)), Options{Policy: policy, Store: s})
 		refused(t, err, "digest mismatch")
 		refused(t, err, bad[i].name())
+		remedied(t, err, "copy or download the file again")
+		if title := titleOf(info, bad[i].name()); title != "" {
+			refused(t, err, bad[i].name()+`" ("`+title+`")`)
+		}
 		sound(t, s, info.Digest)
 	}
 }
 
-func TestASecondReadingWritesNothing(t *testing.T) {
+func TestT32ASecondReadingWritesNothing(t *testing.T) {
 	k := newKey(t)
 	b := bytesOf(t, specOf(100_000, k))
 	store := openStore(t)
@@ -371,7 +375,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestInspectReadsLittle(t *testing.T) {
+func TestT26InspectReadsLittle(t *testing.T) {
 	k := newKey(t)
 	c := &counting{ReadSeeker: bytes.NewReader(bytesOf(t, specOf(4<<20, k)))}
 	info := must[*Info](t)(Inspect(ctx, c, trusting(t, k.Public())))
@@ -385,7 +389,7 @@ func TestInspectReadsLittle(t *testing.T) {
 	refused(t, err, "")
 }
 
-func TestMemoryDoesNotGrowWithTheContent(t *testing.T) {
+func TestT46MemoryDoesNotGrowWithTheContent(t *testing.T) {
 	k := newKey(t)
 	const size = 96 << 20
 	zeros := func() io.Reader { return io.LimitReader(zero{}, size) }

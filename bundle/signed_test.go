@@ -23,25 +23,25 @@ func TestASignedIndexThatBreaksARuleIsRefused(t *testing.T) {
 		change func(*v1.Index)
 		text   string
 	}{
-		"format":           {func(x *v1.Index) { x.ArtifactType = "application/vnd.nox-mesh.bundle.v2" }, "artifact type"},
-		"another product":  {func(x *v1.Index) { x.ArtifactType = "" }, "artifact type"},
-		"no name":          {func(x *v1.Index) { delete(x.Annotations, annotationName) }, "is no name"},
-		"name with slash":  {func(x *v1.Index) { x.Annotations[annotationName] = "../x" }, "is no name"},
-		"no version":       {func(x *v1.Index) { x.Annotations[annotationVersion] = "" }, "is no version"},
-		"counter":          {func(x *v1.Index) { x.Annotations[annotationCounter] = "-1" }, "counter"},
-		"counter padded":   {func(x *v1.Index) { x.Annotations[annotationCounter] = "07" }, "not canonical"},
-		"date":             {func(x *v1.Index) { x.Annotations[annotationCreated] = "now" }, "date"},
-		"date in a zone":   {func(x *v1.Index) { x.Annotations[annotationCreated] = "2026-03-04T05:06:07+01:00" }, "not canonical"},
-		"annotation":       {func(x *v1.Index) { x.Annotations["x"] = "y" }, "not canonical"},
-		"platform":         {func(x *v1.Index) { x.Manifests[0].Platform = &v1.Platform{} }, "platform"},
-		"no declaration":   {func(x *v1.Index) { x.Manifests = x.Manifests[2:] }, ""},
-		"nothing":          {func(x *v1.Index) { x.Manifests = []v1.Descriptor{} }, "no declaration"},
-		"digest with dots": {func(x *v1.Index) { x.Manifests[0].Digest = "sha256:../x" }, "no SHA-256 digest"},
-		"size":             {func(x *v1.Index) { x.Manifests[0].Size++ }, "bytes, not"},
-		"size huge":        {func(x *v1.Index) { x.Manifests[0].Size = maxManifest + 1 }, "at most"},
-		"no manifest":      {func(x *v1.Index) { x.Manifests[0].MediaType = "text/plain" }, "not a manifest"},
-		"declared payload": {func(x *v1.Index) { x.Manifests[0].ArtifactType = TypePayload }, "its type is"},
-		"subject":          {func(x *v1.Index) { x.Subject = &empty }, "subject"},
+		"format":                {func(x *v1.Index) { x.ArtifactType = "application/vnd.nox-mesh.bundle.v2" }, "artifact type"},
+		"T-51 another product":  {func(x *v1.Index) { x.ArtifactType = "" }, "artifact type"},
+		"no name":               {func(x *v1.Index) { delete(x.Annotations, annotationName) }, "is no name"},
+		"name with slash":       {func(x *v1.Index) { x.Annotations[annotationName] = "../x" }, "is no name"},
+		"no version":            {func(x *v1.Index) { x.Annotations[annotationVersion] = "" }, "is no version"},
+		"counter":               {func(x *v1.Index) { x.Annotations[annotationCounter] = "-1" }, "counter"},
+		"counter padded":        {func(x *v1.Index) { x.Annotations[annotationCounter] = "07" }, "not canonical"},
+		"date":                  {func(x *v1.Index) { x.Annotations[annotationCreated] = "now" }, "date"},
+		"date in a zone":        {func(x *v1.Index) { x.Annotations[annotationCreated] = "2026-03-04T05:06:07+01:00" }, "not canonical"},
+		"annotation":            {func(x *v1.Index) { x.Annotations["x"] = "y" }, "not canonical"},
+		"platform":              {func(x *v1.Index) { x.Manifests[0].Platform = &v1.Platform{} }, "platform"},
+		"no declaration":        {func(x *v1.Index) { x.Manifests = x.Manifests[2:] }, ""},
+		"nothing":               {func(x *v1.Index) { x.Manifests = []v1.Descriptor{} }, "no declaration"},
+		"T-39 digest with dots": {func(x *v1.Index) { x.Manifests[0].Digest = "sha256:../x" }, "no SHA-256 digest"},
+		"size":                  {func(x *v1.Index) { x.Manifests[0].Size++ }, "bytes, not"},
+		"size huge":             {func(x *v1.Index) { x.Manifests[0].Size = maxManifest + 1 }, "at most"},
+		"no manifest":           {func(x *v1.Index) { x.Manifests[0].MediaType = "text/plain" }, "not a manifest"},
+		"declared payload":      {func(x *v1.Index) { x.Manifests[0].ArtifactType = TypePayload }, "its type is"},
+		"subject":               {func(x *v1.Index) { x.Subject = &empty }, "subject"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := good
@@ -101,7 +101,7 @@ func TestContainerImagesAreCarriedUntouched(t *testing.T) {
 	untouched(t, bad, trusting(t, k.Public()), "among the layers")
 }
 
-func TestNoSpaceIsSaidBeforeAnythingIsWritten(t *testing.T) {
+func TestT22NoSpaceIsSaidBeforeAnythingIsWritten(t *testing.T) {
 	k := newKey(t)
 	var layers []v1.Descriptor
 	for i := range 9000 { // 72 TB

@@ -3,9 +3,12 @@ package bundle
 import (
 	"crypto"
 	"io"
+	"maps"
+	"regexp"
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
@@ -26,14 +29,27 @@ type Spec struct {
 	MinimumHost string
 	// Declarations are at least one.
 	Declarations []Declaration
-	// Payload holds exactly the blobs that the declarations need.
+	// Payload holds exactly the blobs that the declarations need, and Images
+	// the container images.
 	Payload []Blob
+	Images  []Image
 	// Roots is the chain of release roots, oldest first, as the files
 	// N.root.json hold them. When there are any, each signer must be a release
 	// key of the last.
 	Roots [][]byte
 	// Signers sign the bundle, one signature each; at least one, at most 16.
 	Signers []crypto.Signer
+	// Progress, if set, is called as content is "writing" and then as it is
+	// "reading back", from the same goroutine.
+	Progress func(doing string, p Progress)
+}
+
+// told is who is told of progress while the bundle is doing something, or nil.
+func (s Spec) told(doing string) func(Progress) {
+	if s.Progress == nil {
+		return nil
+	}
+	return func(p Progress) { s.Progress(doing, p) }
 }
 
 // A Declaration is a document to the bundle, and the digests it needs.
@@ -42,8 +58,9 @@ type Declaration struct {
 	// that can be printed.
 	Title string
 	Bytes []byte
-	// Needs are the digests of the payload blobs that the document names,
-	// whatever else has to be with them (a package's signature) included.
+	// Needs are the digests of the payload blobs that the document names, and
+	// of images' manifests; whatever else has to be with them (a package's
+	// signature) included.
 	Needs []digest.Digest
 }
 
@@ -59,7 +76,53 @@ type Blob struct {
 	// Open gives the content; it is called once, and not for a second blob of
 	// the same digest.
 	Open func() (io.ReadCloser, error)
+	// Expanded is set when MediaType is MediaTypeFileZstd: what comes out of the
+	// content, which is what declarations name.
+	Expanded Expanded
 }
+
+// Expanded is what is in a compressed blob.
+type Expanded struct {
+	Digest digest.Digest
+	// Size is in bytes, below 8 GiB.
+	Size int64
+}
+
+// needed is the digest by which declarations need the blob.
+func (b Blob) needed() digest.Digest {
+	if b.MediaType == MediaTypeFileZstd {
+		return b.Expanded.Digest
+	}
+	return b.Digest
+}
+
+// An Image is a container image that the declarations need, for one platform. Its
+// manifest goes into the bundle as it is; so do configuration and layers.
+type Image struct {
+	// Title is a name for people, unique among all titles of the bundle. Other
+	// tools find the image in the file by it, so it is a name to them as well:
+	// [A-Za-z0-9] and single ones of [-._:@/+] between.
+	Title string
+	// MediaType is that of Manifest, OCI's or Docker's. An index is refused.
+	MediaType string
+	Manifest  []byte
+	// Open gives the content of what the manifest mentions; it is called once
+	// for each digest that nothing else in the bundle has.
+	Open func(v1.Descriptor) (io.ReadCloser, error)
+}
+
+// ValidName reports whether a bundle can have that name, and ValidVersion that
+// version.
+func ValidName(s string) bool    { return isWord(s, lower+digits+"._-") }
+func ValidVersion(s string) bool { return isWord(s, lower+upper+digits+"._+-") }
+
+// ValidImageTitle reports whether an image in a bundle can have that title.
+func ValidImageTitle(s string) bool {
+	return s != refName && len(s) <= 255 && refPattern.MatchString(s)
+}
+
+// refPattern is what image-spec (annotations.md) has for the name of a reference.
+var refPattern = regexp.MustCompile(`^[A-Za-z0-9]+([-._:@+/][A-Za-z0-9]+|--[A-Za-z0-9]+)*$`)
 
 // closed holds that what the declarations need is what the bundle holds.
 func closed(spec Spec) error {
@@ -68,20 +131,60 @@ func closed(spec Spec) error {
 		if b.Open == nil {
 			return fault.Refusedf("payload %q cannot be opened", b.Title)
 		}
-		held[b.Digest] = true
+		held[b.needed()] = true
 	}
+	images, err := imageDigests(spec)
+	if err != nil {
+		return err
+	}
+	maps.Copy(held, images)
 	for _, d := range spec.Declarations {
 		for _, n := range d.Needs {
 			if !held[n] {
-				return fault.Refusedf("declaration %q needs %s, which is not in the payload", d.Title, n)
+				return fault.Refusedf("declaration %q needs %s, which is not in the payload and no image", d.Title, n)
 			}
 			needed[n] = true
 		}
 	}
 	for _, b := range spec.Payload {
-		if !needed[b.Digest] {
-			return fault.Refusedf("payload %q (%s) is needed by no declaration", b.Title, b.Digest)
+		if !needed[b.needed()] {
+			return fault.Refusedf("payload %q (%s) is needed by no declaration", b.Title, b.needed())
+		}
+	}
+	for _, i := range spec.Images {
+		if d := digest.FromBytes(i.Manifest); !needed[d] {
+			return fault.Refusedf("image %q (%s) is needed by no declaration", i.Title, d)
 		}
 	}
 	return nil
+}
+
+// imageDigests are those of the images' manifests. No two images may be the same,
+// or have one title with anything else.
+func imageDigests(spec Spec) (map[digest.Digest]bool, error) {
+	titles := map[string]bool{}
+	for _, d := range spec.Declarations {
+		titles[d.Title] = true
+	}
+	for _, b := range spec.Payload {
+		titles[b.Title] = true
+	}
+	images := map[digest.Digest]bool{}
+	for _, i := range spec.Images {
+		d := digest.FromBytes(i.Manifest)
+		switch {
+		case i.Open == nil:
+			return nil, fault.Refusedf("image %q cannot be opened", i.Title)
+		case i.MediaType != v1.MediaTypeImageManifest && i.MediaType != mediaTypeDockerManifest:
+			return nil, fault.Refusedf("image %q is of type %q, not one image's manifest", i.Title, i.MediaType)
+		case !ValidImageTitle(i.Title):
+			return nil, fault.Refusedf("%q is no title of an image", i.Title)
+		case titles[i.Title]:
+			return nil, fault.Refusedf("the title %q is there twice", i.Title)
+		case images[d]:
+			return nil, fault.Refusedf("image %q is there under another title", i.Title)
+		}
+		titles[i.Title], images[d] = true, true
+	}
+	return images, nil
 }

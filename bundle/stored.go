@@ -84,6 +84,9 @@ func stored(ctx context.Context, store *content.Store, d digest.Digest, with []v
 		if !store.Has(b.Digest, b.Size) {
 			return nil, incomplete(d, fmt.Sprintf("blob %s is not there", b.Digest))
 		}
+		if e, ok := t.expansions[b.Digest]; ok && !store.Has(e.to, e.size) {
+			return nil, incomplete(d, fmt.Sprintf("%s, the content of %s, is not there", e.to, b.Digest))
+		}
 	}
 	t.tell(info)
 	info.store = store

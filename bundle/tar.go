@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
+	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -82,10 +84,27 @@ type tarReader struct {
 	r      io.Reader
 	seeker io.Seeker // nil on a pipe
 	onRead func(n int64)
+	// first says that nothing was read yet: then it may be any file.
+	first bool
 
 	member string // the member that is being read, or the last one
 	size   int64
 	left   int64
+	// titles are what the author called the blobs; nil until that is known.
+	titles map[digest.Digest]string
+	// failed is why the last Read failed: whoever read through others says it
+	// in its own words.
+	failed error
+}
+
+// called is how an error names a member: "blobs/sha256/…" ("its title").
+func (t *tarReader) called(name string) string {
+	quoted := strconv.Quote(clip(name))
+	hex, ok := strings.CutPrefix(name, blobPrefix)
+	if title := t.titles[digest.NewDigestFromEncoded(digest.SHA256, hex)]; ok && title != "" {
+		return quoted + " (" + strconv.Quote(title) + ")"
+	}
+	return quoted
 }
 
 func newTarReader(ctx context.Context, r io.Reader) *tarReader {
@@ -115,13 +134,29 @@ func widen(f *os.File) {
 // next reads the header of the next member; end says that there is none.
 func (t *tarReader) next() (name string, size int64, end bool, err error) {
 	var b block
-	if err := t.full(b[:], "the header after member "+strconv.Quote(t.member)); err != nil {
+	where := "the header after member " + t.called(t.member)
+	if t.member == "" {
+		where = "the first header"
+	}
+	n, err := t.fill(b[:], where)
+	if t.first && n > 0 {
+		// What is smaller than a block is told by name too.
+		if other := t.other(&b, n); other != nil {
+			return "", 0, false, other
+		}
+	}
+	first := t.first
+	t.first = false
+	if err != nil {
 		return "", 0, false, err
 	}
 	if b == (block{}) {
 		return "", 0, true, nil
 	}
 	name, size, err = parseHeader(&b)
+	if err != nil && first {
+		err = repacked(name, err)
+	}
 	if err != nil {
 		return "", 0, false, err
 	}
@@ -145,12 +180,13 @@ func (t *tarReader) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		err = nil
 		if t.left > 0 {
-			err = truncated(t.size-t.left, t.size, "member "+strconv.Quote(t.member))
+			err = truncated(t.size-t.left, t.size, "member "+t.called(t.member))
 		}
 	}
 	if err != nil && fault.KindOf(err) != fault.Refused {
 		err = fmt.Errorf("cannot read bundle: %w", err)
 	}
+	t.failed = err
 	return n, err
 }
 
@@ -184,15 +220,15 @@ func (t *tarReader) skip() error {
 // finish ends a member whose content was read: its padding is zero.
 func (t *tarReader) finish() error {
 	if t.left != 0 {
-		return fmt.Errorf("internal error: %d bytes of member %q were not read", t.left, t.member)
+		return fmt.Errorf("internal error: %d bytes of member %s were not read", t.left, t.called(t.member))
 	}
 	var b block
 	pad := b[:padding(t.size)]
-	if err := t.full(pad, "the padding of member "+strconv.Quote(t.member)); err != nil {
+	if err := t.full(pad, "the padding of member "+t.called(t.member)); err != nil {
 		return err
 	}
 	if b != (block{}) {
-		return refuse("not canonical: the padding of member %q is not zero", t.member)
+		return refuse("not canonical: the padding of member %s is not zero", t.called(t.member))
 	}
 	return nil
 }
@@ -222,18 +258,40 @@ func (t *tarReader) end() error {
 	}
 }
 
+// other says what the file is when its first block, of which n bytes are there,
+// is no header of a tar.
+func (t *tarReader) other(b *block, n int) error {
+	if string(b[offMagic:offMagic+5]) == "ustar" {
+		name, _, _ := bytes.Cut(b[:100], []byte{0})
+		return packed(string(name))
+	}
+	if err := begins(b[:n]); err != nil {
+		return err
+	}
+	if *b == (block{}) || b[510] == 0x55 && b[511] == 0xaa { // a boot sector
+		return image(b, t.r)
+	}
+	return nil
+}
+
 func (t *tarReader) full(b []byte, where string) error {
+	_, err := t.fill(b, where)
+	return err
+}
+
+// fill reads all of b, and returns how much of it was there.
+func (t *tarReader) fill(b []byte, where string) (int, error) {
 	if err := t.ctx.Err(); err != nil {
-		return fmt.Errorf("cannot read bundle: %w", err)
+		return 0, fmt.Errorf("cannot read bundle: %w", err)
 	}
 	n, err := io.ReadFull(t.r, b)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return truncated(int64(n), int64(len(b)), where)
+		return n, truncated(int64(n), int64(len(b)), where)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read bundle: %w", err)
+		return n, fmt.Errorf("cannot read bundle: %w", err)
 	}
-	return nil
+	return n, nil
 }
 
 func refuse(format string, args ...any) error {
@@ -241,6 +299,5 @@ func refuse(format string, args ...any) error {
 }
 
 func truncated(got, want int64, where string) error {
-	return fault.Refusedf("cannot read bundle: truncated (got %d of %d bytes at %s)", got, want, where).
-		Hint("fetch it again")
+	return fault.Refusedf("cannot read bundle: truncated (got %d of %d bytes at %s)", got, want, where).Hint(again)
 }

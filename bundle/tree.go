@@ -24,6 +24,10 @@ type tree struct {
 	declarations []Member
 	members      []Member
 	titles       map[string]bool
+	// expansions are the compressed blobs, and expanded the sizes of what is in
+	// them.
+	expansions map[digest.Digest]expansion
+	expanded   map[digest.Digest]int64
 
 	manifests        int
 	manifestBytes    int64
@@ -146,7 +150,7 @@ func (t *tree) readOurs(d v1.Descriptor, b []byte) error {
 	for _, l := range m.Layers {
 		title := titled(l)
 		switch {
-		case !isTitle(title) || !onlyTitle(l) || len(l.URLs) > 0 || l.Data != nil || l.Platform != nil:
+		case !isTitle(title) || !canonicalAnnotations(l) || len(l.URLs) > 0 || l.Data != nil || l.Platform != nil:
 			return refuse("manifest %s: layer %s has no title, or more than that", d.Digest, clip(string(l.Digest)))
 		case t.titles[title]:
 			return refuse("manifest %s: the title %q is there twice", d.Digest, title)
@@ -157,6 +161,13 @@ func (t *tree) readOurs(d v1.Descriptor, b []byte) error {
 		t.titles[title] = true
 		if err := t.blob(l, title); err != nil {
 			return err
+		}
+		if l.MediaType == MediaTypeFileZstd {
+			if err := t.expansion(l); err != nil {
+				return err
+			}
+			m := &t.members[len(t.members)-1]
+			m.Content, m.ContentSize = t.expansions[l.Digest].to, t.expansions[l.Digest].size
 		}
 		if l.MediaType == MediaTypeDeclaration {
 			t.declarations = append(t.declarations, t.members[len(t.members)-1])
@@ -192,6 +203,9 @@ func (t *tree) blob(d v1.Descriptor, title string) error {
 func (t *tree) done() ([]v1.Descriptor, error) {
 	if len(t.declarations) == 0 {
 		return nil, refuse("it holds no declaration")
+	}
+	if err := t.settled(); err != nil {
+		return nil, err
 	}
 	var small, large []v1.Descriptor
 	for _, d := range t.blobs {

@@ -5,12 +5,14 @@ import (
 	"crypto/ecdsa"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 const (
@@ -32,7 +34,9 @@ const (
 type sigstoreBundle struct {
 	Envelope  envelope `json:"dsseEnvelope"`
 	MediaType string   `json:"mediaType"`
-	Material  material `json:"verificationMaterial"`
+	// Message is there in place of an envelope when it signs bytes.
+	Message  json.RawMessage `json:"messageSignature,omitempty"`
+	Material material        `json:"verificationMaterial"`
 }
 
 type material struct {
@@ -106,6 +110,10 @@ func parseSignature(b []byte) (*signature, error) {
 	}
 	if s.MediaType != MediaType {
 		return nil, fmt.Errorf("its media type is %q", s.MediaType)
+	}
+	if s.Message != nil {
+		return nil, fault.Refusedf("it is a signature of the file's bytes, as \"cosign sign-blob\" makes it, and no statement about the file").
+			Hint("sign the file with \"mesh-release sign\"")
 	}
 	if s.Envelope.PayloadType != statementPayload {
 		return nil, fmt.Errorf("its payload type is %q, not %q", s.Envelope.PayloadType, statementPayload)

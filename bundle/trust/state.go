@@ -120,6 +120,10 @@ func Record(path string, p *Policy, counters map[string]uint64) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(b) {
 		return nil
 	}
+	if len(b) > maxState {
+		// The next one to read it would refuse it.
+		return fault.Refusedf("cannot write the trust state %q: it would have more than %d bytes, for bundles of %d names", path, maxState, len(s.Counters))
+	}
 	if err := durable.WriteFile(path, b, 0o600); err != nil {
 		return fmt.Errorf("cannot write the trust state: %w", err)
 	}

@@ -75,3 +75,20 @@ func TestADamagedStateForgetsNothingInSilence(t *testing.T) {
 		}
 	}
 }
+
+func TestAStateThatCouldNotBeReadIsNotWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.json")
+	if err := Record(path, nil, map[string]uint64{"a": 1}); err != nil {
+		t.Fatal(err)
+	}
+	many := map[string]uint64{}
+	for i := range 20_000 {
+		many[fmt.Sprintf("%060d", i)] = 1
+	}
+	if err := Record(path, nil, many); fault.KindOf(err) != fault.Refused {
+		t.Errorf("%v", err)
+	}
+	if s, err := ReadState(path); err != nil || s.Counters["a"] != 1 || len(s.Counters) != 1 {
+		t.Errorf("%v, %v", s.Counters, err)
+	}
+}

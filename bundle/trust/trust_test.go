@@ -136,7 +136,7 @@ func forge(t testing.TB, k *ecdsa.PrivateKey, payloadType, payload string, chang
 	return must[[]byte](t)(json.Marshal(s))
 }
 
-func TestAValidEnvelopeOfAnotherKindIsRefused(t *testing.T) {
+func TestT54AValidEnvelopeOfAnotherKindIsRefused(t *testing.T) {
 	k := newKey(t)
 	p := must[*Policy](t)(FromKeys(k.Public()))
 	good := `{"_type":"https://in-toto.io/Statement/v1","predicate":{},"predicateType":"https://sigstore.dev/cosign/sign/v1","subject":[{"digest":{"sha256":"` + subject.Encoded() + `"}}]}`
@@ -166,6 +166,9 @@ func TestAValidEnvelopeOfAnotherKindIsRefused(t *testing.T) {
 		}},
 		{"empty signature", statementPayload, good, "does not verify", func(s *sigstoreBundle) { s.Envelope.Signatures[0].Sig = "" }},
 		{"key id", statementPayload, good, "key id", func(s *sigstoreBundle) { s.Envelope.Signatures[0].KeyID = "x" }},
+		{"a signature of bytes", statementPayload, good, `as "cosign sign-blob" makes it`, func(s *sigstoreBundle) {
+			s.Envelope, s.Message = envelope{}, json.RawMessage(`{"signature":""}`)
+		}},
 		{"payload no base64", statementPayload, good, "base64", func(s *sigstoreBundle) { s.Envelope.Payload += "!" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestForeignLetsOthersWriteAsTheyLike(t *testing.T) {
 	}
 }
 
-func TestOnlyOneSpellingOfADigest(t *testing.T) {
+func TestT39OnlyOneSpellingOfADigest(t *testing.T) {
 	good := "sha256:" + strings.Repeat("ab", 32)
 	if !Digest(digest.Digest(good)) {
 		t.Error("a good one is refused")
