@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
@@ -28,7 +29,7 @@ const maxFact = 64 << 10
 // are those under its root; kernel, memory and processors stay the machine's.
 func Collect(ctx context.Context, l layout.Layout) Profile {
 	p := Profile{
-		Architecture: runtime.GOARCH,
+		Architecture: bundle.Architecture(runtime.GOARCH),
 		Init:         "none",
 		CPUs:         runtime.NumCPU(),
 		Schema:       declaration.Schema,

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -47,8 +47,12 @@ func TestProfileIsReadFromTheMachinesFiles(t *testing.T) {
 		"/usr/bin/pacman": "", "/run/systemd/system/": "", "/usr/bin/podman": "",
 	})
 	p := Collect(t.Context(), arch)
+	machine, err := exec.Command("uname", "-m").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := Profile{
-		Architecture: runtime.GOARCH, Kernel: p.Kernel, Distribution: "arch", Init: "systemd", PackageManager: "pacman",
+		Architecture: strings.TrimSpace(string(machine)), Kernel: p.Kernel, Distribution: "arch", Init: "systemd", PackageManager: "pacman",
 		Runtime: "podman", Hostname: "web-1", MachineID: id32, MemoryBytes: p.MemoryBytes, CPUs: p.CPUs, Schema: 1,
 	}
 	if p != want {

@@ -5,7 +5,7 @@ package profile
 
 // Profile is what a machine can run.
 type Profile struct {
-	// Architecture is Go's name: "amd64", "arm64".
+	// Architecture is as uname(1) spells it: "x86_64", "aarch64".
 	Architecture string `json:"architecture"`
 	Kernel       string `json:"kernel,omitempty"`
 	// Distribution and its version are ID and VERSION_ID of os-release(5).

@@ -7,6 +7,7 @@
 //   - a fault is one line, "PROGRAM: cannot VERB OBJECT: cause; remedy", lower
 //     case, names quoted;
 //   - the exit code is the kind of the fault (internal/fault);
+//   - a call that is wrong is told so in these words, not in cobra's (Execute);
 //   - with --json a fault is one JSON object on standard error.
 package cli
 

@@ -30,6 +30,8 @@ const (
 	TriggerTimer       = "timer"
 	TriggerReconnect   = "reconnect"
 	TriggerPerson      = "asked"
+	// TriggerLate: what a pass did not wait for is over.
+	TriggerLate = "late"
 )
 
 // Result is how a pass ended. Both are nil when there was nothing declared.

@@ -20,6 +20,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/opencontainers/go-digest"
 )
 
 // A Watch knows what runs and where it was started from. It is for one
@@ -87,6 +89,24 @@ func (w *Watch) Replaced() (bool, error) {
 	}
 	w.seen = now
 	return false, nil
+}
+
+// Programs returns the digests of the programs at the paths: the host that runs
+// and the one that last proved itself may have to be put back. One that is not
+// there has none.
+func Programs(paths ...string) ([]digest.Digest, error) {
+	var out []digest.Digest
+	for _, path := range paths {
+		sum, err := hash(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the own binary: %w", err)
+		}
+		out = append(out, digest.NewDigestFromBytes(digest.SHA256, sum[:]))
+	}
+	return out, nil
 }
 
 func identify(path string) (id, error) {

@@ -76,6 +76,12 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 			}
 		}
 	}
+	if st.Content.Blobs, st.Content.Bytes, err = s.content.Size(); err != nil {
+		st.Warnings = append(st.Warnings, err.Error())
+	}
+	if err := s.collector.Err(); err != nil {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("content that nobody needs is not thrown away: %v", err))
+	}
 	for _, aside := range store.SetAside(s.Layout.HostStore()) {
 		st.Warnings = append(st.Warnings, fmt.Sprintf("the store was damaged and is set aside as %q: what this host applied before is not known to it any more; remove that file when you have looked at it", aside))
 	}
@@ -164,6 +170,11 @@ func (s *Service) Bundle(ctx context.Context, r BundleRequest) (link.Report, err
 func (s *Service) admitted(ctx context.Context, r BundleRequest) ([]byte, error) {
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
+	lease, err := s.content.Lease()
+	if err != nil {
+		return nil, err
+	}
+	defer lease.Release()
 	state, err := trust.ReadState(s.Layout.TrustState())
 	if err != nil {
 		return nil, err
@@ -196,7 +207,11 @@ func (s *Service) admitted(ctx context.Context, r BundleRequest) ([]byte, error)
 			return nil, err
 		}
 	}
-	_, err = s.engine.Accept(store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document}, r.AllowRollback)
+	changed, err := s.engine.Accept(store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document}, r.AllowRollback)
+	if changed {
+		// Of another bundle with the same declaration the pass has nothing to say.
+		s.collector.Due()
+	}
 	return document, err
 }
 

@@ -57,6 +57,7 @@ func Run(ctx context.Context, cfg Config) error {
 		b.every = every / 3
 	}
 	s.start(b)
+	s.collectFirst()
 	s.hold()
 	s.loop.Trigger(ctx, loop.TriggerStart)
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)

@@ -45,8 +45,10 @@ type Service struct {
 	Config
 	store   *store.Store
 	content *content.Store
-	engine  *apply.Engine
-	loop    *loop.Loop
+	// collector throws away content that nobody needs any more.
+	collector *content.Collector
+	engine    *apply.Engine
+	loop      *loop.Loop
 
 	stop    context.CancelFunc
 	ctx     context.Context // ends with Close
@@ -119,12 +121,14 @@ func (s *Service) assemble() (err error) {
 	s.Log.Debug("processes are kept up", "by", why)
 	s.engine = &apply.Engine{
 		Store: s.store, Content: s, Layout: s.Layout, Clock: s.Clock, Log: s.Log, Mesh: s.mesh, Version: version.Running(),
+		Late: func() { s.loop.Trigger(s.ctx, loop.TriggerLate) },
 		// The kinds of resources: this map is the only list of them.
 		Kinds: map[declaration.Type]resource.Kind{
 			declaration.TypeFile:    file.New(file.Config{Layout: s.Layout, Content: s.content}),
 			declaration.TypeProcess: process.New(process.Config{Layout: s.Layout, Supervisor: supervisor}),
 		},
 	}
+	s.collector = s.content.Collector(s.collected, s.keep)
 	s.loop = loop.New(s.settings.ReconcileInterval, s.pass)
 	reports, err := s.store.Reports()
 	if len(reports) > 0 {
@@ -136,12 +140,14 @@ func (s *Service) assemble() (err error) {
 // start runs the loop until Close.
 func (s *Service) start(beat beat) {
 	s.running.Go(func() { s.loop.Run(s.ctx, beat.every, beat.alive) })
+	s.running.Go(func() { s.collector.Run(s.ctx) })
 }
 
 // Close ends the pass in hand, the link and the loop, and closes the store.
 func (s *Service) Close() error {
 	s.stop()
 	s.running.Wait()
+	s.collectLast()
 	return s.store.Close()
 }
 
@@ -188,7 +194,7 @@ func (s *Service) await(ctx context.Context, ok func() bool) bool {
 
 // pass is what the loop runs.
 func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
-	report, err := s.engine.Reconcile(ctx, trigger, strings.Contains(trigger, loop.TriggerPerson))
+	report, err := s.reconcile(ctx, trigger)
 	if errors.Is(err, context.Canceled) && report != nil {
 		// What was done is in the history; the rest is for the next pass.
 		return loop.Result{Err: errors.Join(err, s.keepPart(*report))}
@@ -210,11 +216,25 @@ func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 			case s.outbox <- struct{}{}:
 			default:
 			}
+			s.collector.Due()
 		}
 	}
 	s.changed()
 	s.lookAtSelf()
 	return loop.Result{Report: report}
+}
+
+// reconcile makes one pass. What it finds in the content store, or brings there,
+// stays until what it was for is recorded.
+func (s *Service) reconcile(ctx context.Context, trigger string) (*link.Report, error) {
+	lease, err := s.content.Lease()
+	if err != nil {
+		// Nor can anybody collect: no reason not to look after the machine.
+		s.Log.Error("the content store cannot be locked", "cause", err)
+	} else {
+		defer lease.Release()
+	}
+	return s.engine.Reconcile(ctx, trigger, strings.Contains(trigger, loop.TriggerPerson))
 }
 
 // lookAtSelf ends the service when its binary was replaced: after the pass and

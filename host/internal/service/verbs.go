@@ -60,10 +60,18 @@ type Status struct {
 	// Off are the resources that are not as declared, as a look finds them now.
 	Off  []Off         `json:"off,omitempty"`
 	Link *client.State `json:"link,omitempty"`
+	// Content is what the content store holds.
+	Content Content `json:"content"`
 	// Busy is what is being worked on now.
 	Busy *apply.Busy `json:"busy,omitempty"`
 	// Warnings are what a person should act on.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Content is the size of the content store.
+type Content struct {
+	Blobs int   `json:"blobs"`
+	Bytes int64 `json:"bytes"`
 }
 
 // Off is one resource that is not as declared.

@@ -17,6 +17,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/progress"
 )
 
 func (p *program) bootstrap() *cobra.Command {
@@ -30,7 +31,11 @@ Nothing else is needed: no network, no repository, no control plane.
 
 The signature is verified against the release root this machine trusts before
 a byte is written. Giving the same bundle twice changes nothing. BUNDLE may be
-"-" for standard input.`,
+"-" for standard input.
+
+How far it is stands on standard error: a line that is drawn in place on a
+terminal, a few lines elsewhere, one event of JSON a line with --json, nothing
+with --quiet.`,
 		Example: "  mesh-host bootstrap nox-mesh-1.0.0-linux-x86_64.bundle.tar\n  mesh-controller token create | mesh-host enrol -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -102,11 +107,26 @@ func (p *program) bootstrapFrom(ctx context.Context, h service.Host, name string
 	}
 	defer closeIn()
 
+	store, err := content.Open(l.Content())
+	if err != nil {
+		return err
+	}
+	// What is read, or found there, stays until its declaration is in force.
+	lease, err := store.Lease()
+	if err != nil {
+		return err
+	}
+	defer lease.Release()
+
 	started := clock.System.Now()
-	info, err := p.ingest(ctx, in, l.Content(), bundle.Options{
-		Policy: policy,
-		Admit:  func(i *bundle.Info) error { return service.Admit(i, known.Counters[i.Name], rollback) },
+	show, shown := p.reading(name)
+	info, err := bundle.Read(ctx, in, bundle.Options{
+		Store:    store,
+		Policy:   policy,
+		Admit:    func(i *bundle.Info) error { return service.Admit(i, known.Counters[i.Name], rollback) },
+		Progress: show,
 	})
+	shown()
 	if err != nil {
 		return err
 	}
@@ -123,11 +143,17 @@ func (p *program) bootstrapFrom(ctx context.Context, h service.Host, name string
 	return nil
 }
 
-func (p *program) ingest(ctx context.Context, in io.Reader, dir string, o bundle.Options) (info *bundle.Info, err error) {
-	if o.Store, err = content.Open(dir); err != nil {
-		return nil, err
+// reading shows how far the reading of the bundle in name is, until shown is
+// called.
+func (p *program) reading(name string) (show func(bundle.Progress), shown func()) {
+	r := progress.New(p.std.Err, progress.Options{JSON: p.json, Quiet: p.quiet})
+	if name == "-" {
+		name = "standard input"
 	}
-	return bundle.Read(ctx, in, o)
+	r.Begin("reading", filepath.Base(name))
+	return func(at bundle.Progress) {
+		r.At(progress.At{Title: at.Title, Done: at.Done, Total: at.Total})
+	}, r.Close
 }
 
 // open opens a file to read, or standard input for "-".

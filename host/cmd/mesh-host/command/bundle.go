@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/progress"
 )
 
 func (p *program) bundle() *cobra.Command {
@@ -21,17 +23,22 @@ func (p *program) bundle() *cobra.Command {
 	}
 	c.AddCommand(
 		p.readBundle("inspect FILE", "Say who signed a bundle and what it holds; reads its head only",
-			"  mesh-host bundle inspect nox-mesh-1.0.0-linux-x86_64.bundle.tar", bundle.Inspect),
+			"  mesh-host bundle inspect nox-mesh-1.0.0-linux-x86_64.bundle.tar",
+			func(ctx context.Context, r io.Reader, _ string, policy *trust.Policy) (*bundle.Info, error) {
+				return bundle.Inspect(ctx, r, policy)
+			}),
 		p.readBundle("verify FILE", "Verify a whole bundle, and store nothing",
 			"  mesh-host bundle verify nox-mesh-1.0.0-linux-x86_64.bundle.tar",
-			func(ctx context.Context, r io.Reader, policy *trust.Policy) (*bundle.Info, error) {
-				return bundle.Read(ctx, r, bundle.Options{Policy: policy})
+			func(ctx context.Context, r io.Reader, name string, policy *trust.Policy) (*bundle.Info, error) {
+				show, shown := p.reading(name)
+				defer shown()
+				return bundle.Read(ctx, r, bundle.Options{Policy: policy, Progress: show})
 			}),
 	)
 	return c
 }
 
-func (p *program) readBundle(use, short, example string, read func(context.Context, io.Reader, *trust.Policy) (*bundle.Info, error)) *cobra.Command {
+func (p *program) readBundle(use, short, example string, read func(context.Context, io.Reader, string, *trust.Policy) (*bundle.Info, error)) *cobra.Command {
 	var o service.Override
 	c := &cobra.Command{
 		Use: use, Short: short, Example: example, Args: cobra.ExactArgs(1),
@@ -45,7 +52,7 @@ func (p *program) readBundle(use, short, example string, read func(context.Conte
 				return fmt.Errorf("cannot open bundle %q: %w", args[0], err)
 			}
 			defer done()
-			info, err := read(c.Context(), in, policy)
+			info, err := read(c.Context(), in, args[0], policy)
 			if err != nil {
 				return fmt.Errorf("cannot verify %q: %w", args[0], err)
 			}
@@ -65,12 +72,24 @@ func (p *program) policy(o service.Override) (*trust.Policy, error) {
 	return service.Policy(l, o)
 }
 
+// printBundle says what a bundle is, who signed it, and what it holds.
 func (p *program) printBundle(i *bundle.Info) error {
-	fmt.Fprintf(p.std.Out, "%s %s for %s, counter %d, made %s\n%s\nsigned by %s\n\n", i.Name, i.Version, i.Architecture, i.Counter,
-		i.Created.UTC().Format("2006-01-02 15:04:05Z"), i.Digest, signedBy(i.Signers))
+	of := fmt.Sprintf("counter %d, made %s", i.Counter, i.Created.UTC().Format("2006-01-02 15:04:05Z"))
+	if i.MinimumHost != "" {
+		of += ", needs mesh-host " + i.MinimumHost + " or newer"
+	}
+	fmt.Fprintf(p.std.Out, "%s %s for %s, %s\n%s\n", i.Name, i.Version, i.Architecture, of, i.Digest)
+	for _, s := range i.Signers {
+		fmt.Fprintf(p.std.Out, "signed by %s\n", signedBy([]trust.Signer{s}))
+	}
+	fmt.Fprintf(p.std.Out, "%s, %s of content\n\n", cli.Count(len(i.Declarations), "declaration", "declarations"), progress.Bytes(i.Size))
 	var rows [][]string
 	for _, m := range i.Members {
-		rows = append(rows, []string{m.Title, fmt.Sprint(m.Size), m.Digest.String()})
+		kind := m.Kind()
+		if m.Content != "" {
+			kind += " of " + progress.Bytes(m.ContentSize)
+		}
+		rows = append(rows, []string{cmp.Or(m.Title, "-"), progress.Bytes(m.Size), kind, m.Digest.String()})
 	}
-	return cli.Table(p.std.Out, []string{"MEMBER", "BYTES", "DIGEST"}, rows)
+	return cli.Table(p.std.Out, []string{"MEMBER", "SIZE", "KIND", "DIGEST"}, rows)
 }

@@ -42,22 +42,11 @@ The first node:      mesh-host install
                      mesh-controller token create | mesh-host enrol -
 Every other node:    mesh-host install
                      mesh-host enrol -`,
-		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetArgs(args)
-	root.SetIn(std.In)
-	root.SetOut(std.Out)
-	root.SetErr(std.Err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fault.Usagef("%w", err).Hint("see %s --help", c.CommandPath())
-	})
-	f := root.PersistentFlags()
-	f.StringVar(&p.root, "root", "", "put every path under this `DIR` (default: NOX_ROOT, else the machine itself)")
-	f.BoolVar(&p.json, "json", false, "print data, and faults, as JSON")
-	f.BoolVar(&p.quiet, "quiet", false, "print nothing but data and faults")
-	f.BoolVar(&p.verbose, "verbose", false, "print what is being done")
+	root.PersistentFlags().StringVar(&p.root, "root", "", "put every path under this `DIR` (default: NOX_ROOT, else the machine itself)")
+	cli.LoudnessFlags(root, &p.json, &p.quiet, &p.verbose)
 	root.AddCommand(
 		p.install(), p.uninstall(),
 		p.bootstrap(), p.enrol(),
@@ -66,47 +55,12 @@ Every other node:    mesh-host install
 		p.verify(), p.bundle(),
 		p.schema(), p.run(), p.version(), manpage.Command(),
 	)
-	for _, c := range root.Commands() {
-		wrapArgs(c)
-	}
-	return root.ExecuteContext(ctx)
-}
-
-// wrapArgs makes what cobra says of arguments a fault of usage, for c and all
-// below it.
-func wrapArgs(c *cobra.Command) {
-	check := c.Args
-	if check == nil {
-		check = cobra.NoArgs
-	}
-	c.Args = func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err == nil {
-			return nil
-		}
-		hint := "see " + c.CommandPath() + " --help"
-		if c.HasSubCommands() {
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				hint = "did you mean " + c.CommandPath() + " " + near[0] + "?"
-			}
-			return fault.Usagef("there is no command %q", c.CommandPath()+" "+args[0]).Hint("%s", hint)
-		}
-		return fault.Usagef("%q does not take %d arguments", c.UseLine(), len(args)).Hint("%s", hint)
-	}
-	for _, sub := range c.Commands() {
-		wrapArgs(sub)
-	}
+	return cli.Execute(ctx, root, args, std)
 }
 
 func (p *program) layout() (layout.Layout, error) { return layout.New(p.root) }
 
-// log is where a command that does the work itself says what it does: nowhere,
-// since it prints the outcome, unless --verbose.
-func (p *program) log() *slog.Logger {
-	if !p.verbose {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(slog.NewTextHandler(p.std.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
+func (p *program) log() *slog.Logger { return cli.Log(p.std.Err, p.verbose) }
 
 // ask runs f with whoever does the verbs on this machine. A service that ends
 // while it is asked (it is restarted, or replaced) is asked again once it is

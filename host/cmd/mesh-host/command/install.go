@@ -100,7 +100,9 @@ func (p *program) uninstall() *cobra.Command {
 does the host's state unless --purge.
 
 While the host owns resources it is refused: they would stay with nobody to
-look after them. Apply an empty declaration first, or say --keep-resources.`,
+look after them. On a machine that is in no mesh, apply a declaration without
+resources first. A node takes none but its mesh's: undeclare there what is
+declared for it ("mesh-controller undeclare"). Or say --keep-resources.`,
 		Example: "  mesh-host uninstall\n  mesh-host uninstall --keep-resources",
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := p.layout()

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -19,7 +21,10 @@ func (p *program) plan() *cobra.Command {
 		Use:   "plan FILE",
 		Short: "Say what apply would do, and change nothing",
 		Long: `Say what "apply FILE" would do, and change nothing. Exits 0 when there is
-nothing to do and 5 when there is something to do.`,
+nothing to do and 5 when there is something to do.
+
+This is for a machine that is in no mesh; a node's declaration comes from its
+mesh, and plan is refused there: ask "mesh-controller declare --dry-run".`,
 		Example: "  mesh-host plan declaration.json\n  mesh-host plan - < declaration.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -34,7 +39,9 @@ nothing to do and 5 when there is something to do.`,
 				}
 				todo := 0
 				var rows [][]string
+				list := []planned{}
 				for _, s := range steps {
+					list = append(list, planned{s, warning(s)})
 					if s.Todo() {
 						todo++
 					} else if s.Error == "" {
@@ -46,7 +53,8 @@ nothing to do and 5 when there is something to do.`,
 					}
 					rows = append(rows, []string{string(s.Action), s.Key, cli.OneLine(what)})
 				}
-				if err := p.print(steps, func() error {
+				p.warn(list)
+				if err := p.print(list, func() error {
 					if len(rows) == 0 {
 						_, err := fmt.Fprintf(p.std.Out, "%d resources, all as declared\n", len(steps))
 						return err
@@ -56,7 +64,7 @@ nothing to do and 5 when there is something to do.`,
 					return err
 				}
 				if todo > 0 {
-					return fault.Todof("%d things to do", todo)
+					return fault.Todof("%s to do", cli.Count(todo, "thing", "things"))
 				}
 				return nil
 			})
@@ -69,6 +77,10 @@ func (p *program) document(name string) ([]byte, error) {
 	in := p.std.In
 	if name != "-" {
 		f, err := os.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fault.Failedf("cannot read declaration: there is no %q", name).
+				Hint("give the file, or - for standard input; mesh-host schema says what is in one")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot read declaration: %w", err)
 		}

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -23,7 +25,7 @@ func (p *program) profile() *cobra.Command {
 			return p.print(f, func() error {
 				w := tabwriter.NewWriter(p.std.Out, 0, 8, 2, ' ', 0)
 				for _, x := range [][2]string{
-					{"architecture", f.Architecture}, {"kernel", f.Kernel}, {"distribution", f.Distribution + " " + f.DistributionVersion},
+					{"architecture", f.Architecture}, {"kernel", f.Kernel}, {"distribution", distribution(f)},
 					{"init", f.Init}, {"package manager", f.PackageManager}, {"container runtime", f.Runtime}, {"hostname", f.Hostname},
 					{"memory", fmt.Sprintf("%d MiB", f.MemoryBytes>>20)}, {"processors", fmt.Sprint(f.CPUs)},
 				} {
@@ -36,4 +38,9 @@ func (p *program) profile() *cobra.Command {
 			})
 		},
 	}
+}
+
+// distribution is what os-release(5) says; not every machine has one.
+func distribution(f profile.Profile) string {
+	return strings.TrimSpace(cmp.Or(f.Distribution, "unknown") + " " + f.DistributionVersion)
 }

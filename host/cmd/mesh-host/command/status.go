@@ -11,6 +11,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/progress"
 )
 
 func (p *program) status() *cobra.Command {
@@ -62,6 +63,7 @@ func (p *program) printStatus(st service.Status) error {
 		line("declaration", "%s, from %s, %s", d.Name, origin(d), cli.Ago(now, d.At))
 	}
 	line("resources", "%d owned, %d not as declared", st.Owned, len(st.Off))
+	line("content", "%s, %s", cli.Count(st.Content.Blobs, "blob", "blobs"), progress.Bytes(st.Content.Bytes))
 	if r := st.Last; r != nil {
 		line("last pass", "%s, by %s, took %d ms", cli.Ago(now, r.Finished), strings.ReplaceAll(r.Trigger, "+", " and "), r.Finished.Sub(r.Started).Milliseconds())
 	}

@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // verified is one file that verified.
@@ -63,6 +66,10 @@ Exits 3 when one does not verify.`,
 
 func (p *program) verifyFile(ctx context.Context, name string, policy *trust.Policy) (verified, error) {
 	v := verified{File: name}
+	// A file that is not there is not one without a signature.
+	if _, err := os.Stat(name); name != "-" && errors.Is(err, fs.ErrNotExist) {
+		return v, fault.Failedf("cannot verify %q: no such file", name)
+	}
 	switch {
 	case name == "-" || strings.HasSuffix(name, ".bundle.tar"):
 		in, done, err := p.open(name)

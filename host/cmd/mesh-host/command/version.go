@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/internal/version"
 )
 
@@ -15,9 +16,9 @@ func (p *program) version() *cobra.Command {
 		Short:   "Print the version of this binary",
 		Example: "  mesh-host version --json",
 		RunE: func(*cobra.Command, []string) error {
-			v := map[string]string{"version": version.Running(), "architecture": runtime.GOARCH, "go": runtime.Version()}
+			v := map[string]string{"version": version.Running(), "architecture": bundle.Architecture(runtime.GOARCH), "go": runtime.Version()}
 			return p.print(v, func() error {
-				_, err := fmt.Fprintf(p.std.Out, "mesh-host %s linux/%s\n", version.Running(), runtime.GOARCH)
+				_, err := fmt.Fprintf(p.std.Out, "mesh-host %s linux/%s\n", version.Running(), v["architecture"])
 				return err
 			})
 		},
