@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,9 +10,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin/bundletest"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
 func TestMain(m *testing.M) {
@@ -28,8 +33,31 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":    exits,
 			"nosecret": noSecret,
+			"bundle":   signedBundle,
 		},
 	})
+}
+
+// publishers are those of a script, by its working directory and their names.
+var publishers sync.Map
+
+// signedBundle is the command "bundle PUBLISHER FILE NAME COUNTER CONTENT...": a
+// bundle with a file of each content. The machine of the script trusts the
+// publisher "trusted".
+func signedBundle(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 4 {
+		ts.Fatalf("usage: bundle PUBLISHER FILE NAME COUNTER CONTENT...")
+	}
+	made, err := bundletest.New()
+	ts.Check(err)
+	is, _ := publishers.LoadOrStore(ts.MkAbs(args[0]), made)
+	p := is.(*bundletest.Publisher)
+	if args[0] == "trusted" {
+		ts.Check(p.TrustedBy(layout.Layout{Root: ts.Getenv("NOX_ROOT")}))
+	}
+	counter, err := strconv.ParseUint(args[3], 10, 64)
+	ts.Check(err)
+	ts.Check(bundletest.Build(context.Background(), ts.MkAbs(args[1]), p.Spec(args[2], counter, args[4:]...)))
 }
 
 // exits CODE PROGRAM ARG... runs a program and wants that exit code.

@@ -54,7 +54,8 @@ func open(t *testing.T) (*admin.Client, *admin.Desk) {
 	office := &admission.Office{Store: store, Authority: authority, Clock: clock.At(start), Addresses: served.Find}
 	log := slog.New(slog.DiscardHandler)
 	desk := &admin.Desk{
-		Office: office, Content: blobs, Wire: wire.New(office, blobs, log), Served: served, Log: log,
+		Office: office, Content: blobs, Collector: blobs.Collector(func(content.Report, error) {}), Layout: layout.Layout{Root: dir},
+		Wire: wire.New(office, blobs, log), Served: served, Log: log,
 		Self: admin.Self(layout.Layout{}, executable, ""),
 	}
 	err = store.Update(func(tx *state.Tx) error {

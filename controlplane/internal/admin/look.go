@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -176,13 +177,19 @@ func (d *Desk) events(_ context.Context, q Limit) (out []*state.Event, err error
 func (d *Desk) status(context.Context, None) (Status, error) {
 	s := Status{
 		Version: version.Running(), Mesh: d.Office.Authority.Mesh(), Pin: d.Office.Authority.Pin(),
-		Listen: d.Served.String(), Links: d.Wire.Links.Count(), Nodes: map[string]int{}, Modules: []*state.Module{},
+		Listen: d.Served.String(), Links: d.Wire.Links.Count(), Nodes: map[string]int{}, Modules: []*state.Module{}, Pushed: []*state.Pushed{},
 	}
 	as, err := d.addresses()
 	if err != nil {
 		return s, err
 	}
 	s.Addresses = as.Addresses
+	if s.Content.Blobs, s.Content.Bytes, err = d.Content.Size(); err != nil {
+		s.Warnings = append(s.Warnings, err.Error())
+	}
+	if err := d.Collector.Err(); err != nil {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("content that nobody needs is not thrown away: %v", err))
+	}
 	err = d.Office.Store.View(func(tx *state.Tx) error {
 		m, err := tx.Mesh()
 		if err != nil {
@@ -199,6 +206,13 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 		ms, err := tx.Modules()
 		if len(ms) > 0 {
 			s.Modules = ms
+		}
+		if err != nil {
+			return err
+		}
+		ps, err := tx.AllPushed()
+		if len(ps) > 0 {
+			s.Pushed = ps
 		}
 		return err
 	})

@@ -83,6 +83,22 @@ type ModuleRef struct {
 	Last bool   `json:"last,omitempty"`
 }
 
+// A Push says how a bundle is to be taken; its bytes come with it.
+type Push struct {
+	// AllowRollback lets a lower counter pass.
+	AllowRollback bool `json:"allow_rollback,omitempty"`
+	// Trust is a directory to trust instead of what the control plane trusts, Key
+	// a key file to trust as well.
+	Trust string `json:"trust,omitempty"`
+	Key   string `json:"key,omitempty"`
+}
+
+// Pushed is what became of a bundle. Changed is false when it was there already.
+type Pushed struct {
+	state.Pushed
+	Changed bool `json:"changed"`
+}
+
 // A Node is one line of `nodes`.
 type Node struct {
 	ID   string `json:"id"`
@@ -146,6 +162,18 @@ type Status struct {
 	Links     int             `json:"links"`
 	Nodes     map[string]int  `json:"nodes"`
 	Modules   []*state.Module `json:"modules"`
+	// Pushed are the modules that are not placed yet.
+	Pushed []*state.Pushed `json:"pushed"`
+	// Content is what the content store holds.
+	Content Content `json:"content"`
+	// Warnings are what a person should act on.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Content is the size of the content store.
+type Content struct {
+	Blobs int   `json:"blobs"`
+	Bytes int64 `json:"bytes"`
 }
 
 // The verbs. Each has the type of its question and of its answer, and says

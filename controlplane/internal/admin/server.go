@@ -17,14 +17,19 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
 // A Desk answers the verbs.
 type Desk struct {
 	Office  *admission.Office
 	Content *content.Store
-	Wire    *wire.Server
-	Served  address.Served
+	// Collector throws away content that nobody needs any more.
+	Collector *content.Collector
+	// Layout says what this control plane trusts.
+	Layout layout.Layout
+	Wire   *wire.Server
+	Served address.Served
 	// Self is how a declaration speaks of this control plane.
 	Self module.Program
 	Log  *slog.Logger
@@ -47,6 +52,7 @@ func (d *Desk) Handler() http.Handler {
 	Revoke.handle(mux, d.revoke)
 	Events.handle(mux, d.events)
 	GetStatus.handle(mux, d.status)
+	mux.HandleFunc("POST "+pushPath, d.push)
 	return mux
 }
 
@@ -139,12 +145,18 @@ func (d *Desk) declare(_ context.Context, q Declaration) (c module.Change, err e
 	if q.DryRun {
 		transact, declare = d.Office.Store.Try, module.Plan
 	}
+	lease, err := d.Content.Lease() // what is there stays until the module names it
+	if err != nil {
+		return c, err
+	}
+	defer lease.Release()
 	err = transact(func(tx *state.Tx) error {
 		return d.guarded(tx, q.Last, fmt.Sprintf("declare module %q", q.Name), goes, func() (err error) {
 			c, err = declare(tx, d.now(), module.Wish{Name: q.Name, Document: q.Document, Placement: q.Placement}, has)
 			return err
 		})
 	})
+	lease.Release()
 	if err == nil && !q.DryRun {
 		d.tell("module is declared", q.Name, c)
 	}
@@ -156,6 +168,7 @@ func (d *Desk) tell(what, name string, c module.Change) {
 	if !c.Changed {
 		return
 	}
+	d.Collector.Due()
 	d.Wire.Links.Changed(c.Nodes...)
 	d.Log.Info(what, "module", name, "nodes", len(c.Nodes))
 }
@@ -195,6 +208,7 @@ func (d *Desk) revoke(_ context.Context, q Leaving) (out NodeRevoked, err error)
 		return NodeRevoked{}, err
 	}
 	d.Wire.Links.Revoke(n.ID)
+	d.Collector.Due()
 	if !out.Already {
 		d.Log.Info("node is revoked", "node", n.Name)
 	}

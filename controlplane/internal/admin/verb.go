@@ -92,19 +92,25 @@ func (v verb[Q, A]) once(ctx context.Context, c *Client, b []byte) (A, error) {
 		return a, &transport{err, c.explain(err)}
 	}
 	defer res.Body.Close()
-	b, err = io.ReadAll(io.LimitReader(res.Body, maxMessage))
+	err = answer(res, &a)
+	return a, err
+}
+
+// answer reads what the control plane says.
+func answer(res *http.Response, into any) error {
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxMessage))
 	if err != nil {
-		return a, &transport{err, fmt.Errorf("cannot read the control plane's answer: %w", err)}
+		return &transport{err, fmt.Errorf("cannot read the control plane's answer: %w", err)}
 	}
 	if res.StatusCode != http.StatusOK {
 		f := new(fault.Error)
 		if json.Unmarshal(b, f) != nil || f.Kind == 0 {
-			return a, errors.New("cannot understand the control plane: is it of another version?")
+			return errors.New("cannot understand the control plane: is it of another version?")
 		}
-		return a, f
+		return f
 	}
-	if err := json.Unmarshal(b, &a); err != nil {
-		return a, fmt.Errorf("cannot read the control plane's answer: %w", err)
+	if err := json.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("cannot read the control plane's answer: %w", err)
 	}
-	return a, nil
+	return nil
 }

@@ -167,7 +167,7 @@ func check(tx *state.Tx, module string, d *declaration.Declaration, has func(dig
 	}
 	if len(missing) > 0 {
 		return fault.Refusedf("cannot declare module %q: content %s is not in the content store", module, strings.Join(missing, ", ")).
-			Hint("declare the text itself as \"content\"")
+			Hint("bring it with mesh-controller push, or declare the text itself as \"content\"")
 	}
 	if _, err := compose([]part{{module: module, document: d}}); err != nil {
 		return fmt.Errorf("cannot declare module %q: %w", module, err)
@@ -179,12 +179,20 @@ func secret(d *declaration.Declaration) bool {
 	return slices.ContainsFunc(d.Resources, func(r declaration.Resource) bool { return r.File != nil && r.File.Secret })
 }
 
-// Undeclare removes a module. What it declared is gone from the declarations of
-// its nodes, and the hosts remove it.
+// Undeclare removes a module, and the bundles of its name that are not placed.
+// What it declared is gone from the declarations of its nodes, and the hosts
+// remove it.
 func Undeclare(tx *state.Tx, now time.Time, module string) (Change, error) {
 	m, err := tx.Module(module)
 	if err != nil {
 		return Change{}, err
+	}
+	pushed, err := forget(tx, now, module)
+	if err != nil {
+		return Change{}, err
+	}
+	if m == nil && pushed {
+		return Change{Changed: true, Nodes: []string{}}, nil
 	}
 	if m == nil {
 		return Change{}, fault.Refusedf("cannot undeclare module %q: there is none of that name", module).

@@ -8,6 +8,9 @@
 // declared. One that only a later node brings about leaves that node with the
 // declaration it had, and is written down on it.
 //
+// What was pushed as a bundle is kept beside the modules until it is placed, one
+// for each name and architecture, and no node has anything of it.
+//
 // Everything happens within the caller's transaction; a crash leaves all of a
 // change or nothing.
 package module

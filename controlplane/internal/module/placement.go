@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -13,7 +14,7 @@ import (
 // profileKeys are what a rule may ask of a profile, as they were when a person
 // or a token admitted the node.
 var profileKeys = map[string]func(*profile.Profile) string{
-	"architecture":         func(p *profile.Profile) string { return p.Architecture },
+	"architecture":         func(p *profile.Profile) string { return bundle.Architecture(p.Architecture) },
 	"distribution":         func(p *profile.Profile) string { return p.Distribution },
 	"distribution_version": func(p *profile.Profile) string { return p.DistributionVersion },
 	"init":                 func(p *profile.Profile) string { return p.Init },
@@ -39,6 +40,9 @@ func parseRule(s string) (rule, error) {
 		if profileKeys[key] == nil {
 			return rule{}, fault.Usagef("cannot place by %q: a profile has no %q", s, key).
 				Hint("use one of %s", strings.Join(slices.Sorted(maps.Keys(profileKeys)), ", "))
+		}
+		if key == "architecture" {
+			value = bundle.Architecture(value) // both spellings name the same machines
 		}
 		return rule{"profile", key, value}, nil
 	}

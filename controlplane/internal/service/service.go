@@ -5,7 +5,8 @@
 // on the state says that it is alone; the socket is made only under that lock.
 // It may be killed at any instant: what was acknowledged is in the state, and
 // the next start needs nothing repaired. A mesh is founded once: where one was,
-// and its state is gone, the control plane refuses to start.
+// and its state is gone, the control plane refuses to start. Content that nothing
+// in the state names is thrown away at the start, and when something leaves it.
 package service
 
 import (
@@ -63,7 +64,8 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	}
 	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find}
 	nodes := wire.New(office, blobs, log)
-	desk := &admin.Desk{Office: office, Content: blobs, Wire: nodes, Served: served, Log: log,
+	collector := collector(blobs, store, log)
+	desk := &admin.Desk{Office: office, Content: blobs, Collector: collector, Layout: l, Wire: nodes, Served: served, Log: log,
 		Self: admin.Self(l, executable, profile.Collect(ctx, l).MachineID)}
 	door, err := socket.Listen(l.ControllerSocket(), socket.OwnerOnly)
 	if err != nil {
@@ -73,9 +75,11 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 		return err
 	}
 	log.Info("control plane serves", "version", version.Running(), "mesh", mesh.ID, "epoch", mesh.Epoch, "listen", served.String())
-	err = both(ctx,
+	collector.Due() // what a kill left
+	err = all(ctx,
 		func(ctx context.Context) error { return nodes.Serve(ctx, listeners...) },
-		func(ctx context.Context) error { return serveDesk(ctx, door, desk) })
+		func(ctx context.Context) error { return serveDesk(ctx, door, desk) },
+		func(ctx context.Context) error { collector.Run(ctx); return nil })
 	if err == nil {
 		log.Info("control plane has stopped")
 	}
@@ -99,20 +103,20 @@ func stateDir(path string) error {
 	return nil
 }
 
-// both runs the two until ctx ends or one fails, and waits for both.
-func both(ctx context.Context, a, b func(context.Context) error) error {
+// all runs what it is given until ctx ends or one fails, and waits for all.
+func all(ctx context.Context, fs ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	var errs [2]error
-	for i, f := range []func(context.Context) error{a, b} {
+	errs := make([]error, len(fs))
+	for i, f := range fs {
 		wg.Go(func() {
 			defer cancel()
 			errs[i] = f(ctx)
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs[:]...)
+	return errors.Join(errs...)
 }
 
 // serveDesk answers on the admin socket until ctx ends.

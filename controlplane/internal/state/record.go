@@ -159,6 +159,25 @@ type Module struct {
 	From string `json:"from,omitempty"`
 }
 
+// A Pushed is a module that came as a bundle and is not placed yet: the newest
+// bundle of its name for one architecture. Its content is in the content store.
+type Pushed struct {
+	// Name, Version, Architecture, Counter and MinimumHost are the bundle's.
+	Name         string `json:"name"`
+	Version      string `json:"version"`
+	Architecture string `json:"architecture"`
+	Counter      uint64 `json:"counter"`
+	MinimumHost  string `json:"minimum_host,omitempty"`
+	// Bundle is the digest of what was signed, Declaration that of the document.
+	Bundle      string `json:"bundle"`
+	Declaration string `json:"declaration"`
+	// Sources are the digests that the document names.
+	Sources []string `json:"sources,omitempty"`
+	// Signers are the ids of the keys that signed, as a release root names them.
+	Signers []string  `json:"signers"`
+	At      time.Time `json:"at"`
+}
+
 // An Event is one line of the log of what happened.
 type Event struct {
 	Sequence uint64    `json:"sequence"`

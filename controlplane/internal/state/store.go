@@ -35,12 +35,13 @@ var (
 	bucketSeen         = []byte("seen")         // node id -> RFC 3339
 	bucketModules      = []byte("modules")
 	bucketDocuments    = []byte("module-documents") // module name -> bytes
+	bucketPushed       = []byte("pushed")           // name "/" architecture
 	bucketEvents       = []byte("events")           // sequence
 
 	buckets = [][]byte{
 		bucketMesh, bucketAddresses, bucketTokens, bucketEnrolments, bucketHolders, bucketNodes, bucketNodeNames,
 		bucketNodeKeys, bucketDeclarations, bucketLocal, bucketInventories, bucketReports, bucketSeen,
-		bucketModules, bucketDocuments, bucketEvents,
+		bucketModules, bucketDocuments, bucketPushed, bucketEvents,
 	}
 )
 

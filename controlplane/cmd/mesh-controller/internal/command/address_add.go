@@ -14,7 +14,7 @@ func (a *app) addressAdd() *cobra.Command {
 this machine on which the control plane does not listen is refused; a name, or
 another machine's address, is taken at your word.`,
 		Example: "  mesh-controller address add mesh.example.com:7443",
-		Args:    exactly("HOST:PORT"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c.Context(), a, admin.AddressAdd.Ask, admin.Address{Address: args[0]}, func(as admin.Addresses) error {
 				if as.Changed {

@@ -12,7 +12,6 @@ func (a *app) addressList() *cobra.Command {
 		Short:   "List the addresses",
 		Long:    `List the addresses that new tokens and nodes are given, one a line.`,
 		Example: "  mesh-controller address list",
-		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return ask(c.Context(), a, admin.AddressList.Ask, admin.None{}, a.printAddresses)
 		},

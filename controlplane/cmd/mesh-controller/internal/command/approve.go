@@ -15,7 +15,7 @@ func (a *app) approve() *cobra.Command {
 "mesh-controller show NODE" says of it with the machine first: all of it is the
 machine's own word.`,
 		Example: "  mesh-controller approve web1\n  mesh-controller approve 3f9c2a7b --name db1 --tag db",
-		Args:    exactly("NODE"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Ref = args[0]
 			return ask(c.Context(), a, admin.Approve.Ask, q, func(n admin.Node) error {

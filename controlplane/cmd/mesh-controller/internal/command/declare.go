@@ -36,7 +36,7 @@ What would take the control plane itself away is refused without --last.`,
 		Example: `  mesh-controller declare motd motd.json --on every --dry-run
   mesh-controller declare motd motd.json --on every
   mesh-controller declare web web.json --on tag=web --on node=spare1`,
-		Args: exactly("NAME", "FILE"),
+		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			q.Name = args[0]
 			if q.Document, err = a.readDeclaration(args[1]); err != nil {

@@ -19,7 +19,6 @@ func (a *app) events() *cobra.Command {
 who was refused, what was declared, which node has not applied it, who was
 revoked.`,
 		Example: "  mesh-controller events\n  mesh-controller events --limit 1000 --json",
-		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if limit < 1 {
 				return fault.Usagef("cannot list %d events: the least is 1", limit).Hint("see %s --help", c.CommandPath())

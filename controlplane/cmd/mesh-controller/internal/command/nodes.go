@@ -23,7 +23,6 @@ are not as declared, and when it was last heard of.
 mesh-host may have refused the declaration, and its log says why. "conflict" says
 that its modules cannot be composed; "mesh-controller show NODE" says why.`,
 		Example: "  mesh-controller nodes\n  mesh-controller nodes --json",
-		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return ask(c.Context(), a, admin.Nodes.Ask, admin.None{}, a.printNodes)
 		},

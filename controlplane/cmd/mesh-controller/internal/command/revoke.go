@@ -17,7 +17,7 @@ it has: nothing is removed from it, and it can reach nothing of the mesh any mor
 
 The node that runs the control plane is refused without --last.`,
 		Example: "  mesh-controller revoke web1",
-		Args:    exactly("NODE"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Ref = args[0]
 			return ask(c.Context(), a, admin.Revoke.Ask, q, func(n admin.NodeRevoked) error {

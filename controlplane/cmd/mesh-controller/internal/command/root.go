@@ -9,7 +9,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
-	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 	"github.com/nox-mesh/nox-mesh/internal/manpage"
 )
@@ -45,63 +43,24 @@ commands ask it.`,
 		Example: `  mesh-controller serve
   mesh-controller token create | ssh web1 sudo mesh-host enrol -
   mesh-controller declare motd motd.json --on every`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          noCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetIn(std.In)
-	root.SetOut(std.Out)
-	root.SetErr(std.Err)
-	root.SetArgs(args)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fault.Usagef("cannot run %q: %w", c.CommandPath(), err).Hint("see %s --help", c.CommandPath())
-	})
 	f := root.PersistentFlags()
 	f.StringVar(&a.root, "root", "", "put every path under this `DIR` (default: NOX_ROOT, else the machine itself)")
-	f.BoolVar(&a.json, "json", false, "print data, and faults, as JSON")
 	f.DurationVar(&a.wait, "wait", startTime, "how long to wait for a control plane that starts or restarts")
-	f.BoolVar(&a.quiet, "quiet", false, "print nothing but data and faults")
-	f.BoolVar(&a.verbose, "verbose", false, "print more of what is done")
+	cli.LoudnessFlags(root, &a.json, &a.quiet, &a.verbose)
 	root.AddCommand(
-		a.serve(), a.token(), a.address(), a.nodes(), a.show(), a.declare(), a.undeclare(), a.approve(), a.revoke(),
+		a.serve(), a.token(), a.address(), a.nodes(), a.show(), a.declare(), a.push(), a.undeclare(), a.approve(), a.revoke(),
 		a.events(), a.status(), a.version(), manpage.Command(),
 	)
-	return root.ExecuteContext(ctx)
+	return cli.Execute(ctx, root, args, std)
 }
 
 // group makes a command that only has others below it.
 func group(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
-	c.Args = noCommand
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	c.AddCommand(subs...)
 	return c
-}
-
-func noCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := "see " + c.CommandPath() + " --help"
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean " + c.CommandPath() + " " + near[0] + "?"
-	}
-	return fault.Usagef("cannot run %q: there is no command %q", c.CommandPath(), args[0]).Hint("%s", hint)
-}
-
-// exactly wants as many arguments as there are names.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == len(names) {
-			return nil
-		}
-		want := "no arguments"
-		if len(names) > 0 {
-			want = strings.Join(names, " ")
-		}
-		return fault.Usagef("cannot run %q: it takes %s, and not %s", c.CommandPath(), want, cli.Count(len(args), "argument", "arguments")).
-			Hint("see %s --help", c.CommandPath())
-	}
 }
 
 // client returns the way to the control plane that is running.

@@ -26,7 +26,6 @@ At its first start it makes the mesh. A second one that is started says who
 holds the state.`,
 		Example: `  mesh-controller serve
   mesh-controller serve --root /tmp/try`,
-		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := layout.New(a.root)
 			if err != nil {

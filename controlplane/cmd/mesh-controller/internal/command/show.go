@@ -20,7 +20,7 @@ its modules, its last reports, since when it has not applied what it was sent, a
 what fails on it, with the error and since when. NODE is a name, an id, the beginning of an id, or the hostname of
 a machine that is pending.`,
 		Example: "  mesh-controller show web1\n  mesh-controller show 3f9c2a7b --json",
-		Args:    exactly("NODE"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c.Context(), a, admin.Show.Ask, admin.Ref{Ref: args[0]}, a.printNode)
 		},

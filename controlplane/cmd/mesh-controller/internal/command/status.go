@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/progress"
 )
 
 func (a *app) status() *cobra.Command {
@@ -16,9 +18,9 @@ func (a *app) status() *cobra.Command {
 		Use:   "status",
 		Short: "Say how the control plane is",
 		Long: `Say which mesh this is, where its nodes find it, how many there are in which
-state, and its modules with where they are present.`,
+state, its modules with where they are present, and the bundles that were pushed
+and are placed nowhere yet.`,
 		Example: "  mesh-controller status\n  mesh-controller status --json",
-		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return ask(c.Context(), a, admin.GetStatus.Ask, admin.None{}, a.printStatus)
 		},
@@ -38,9 +40,28 @@ func (a *app) printStatus(s admin.Status) error {
 		{"addresses", strings.Join(s.Addresses, ", ")},
 		{"nodes", strings.Join(nodes, ", ")},
 		{"links", fmt.Sprint(s.Links)},
+		{"content", cli.Count(s.Content.Blobs, "blob", "blobs") + ", " + progress.Bytes(s.Content.Bytes)},
 	})
-	if err != nil || len(s.Modules) == 0 {
+	if err != nil {
 		return err
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintf(a.std.Out, "\nwarning: %s\n", cli.OneLine(w))
+	}
+	if err := a.printPlaced(s); err != nil || len(s.Pushed) == 0 {
+		return err
+	}
+	var rows [][]string
+	for _, p := range s.Pushed {
+		rows = append(rows, []string{p.Name, p.Version, p.Architecture, fmt.Sprint(p.Counter), signers(p.Signers), ago(p.At)})
+	}
+	fmt.Fprintln(a.std.Out)
+	return a.table([]string{"NOT PLACED", "VERSION", "FOR", "COUNTER", "SIGNED BY", "PUSHED"}, rows)
+}
+
+func (a *app) printPlaced(s admin.Status) error {
+	if len(s.Modules) == 0 {
+		return nil
 	}
 	var rows [][]string
 	for _, m := range s.Modules {

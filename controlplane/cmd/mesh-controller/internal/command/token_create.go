@@ -24,7 +24,6 @@ plane that is only just starting is waited for.`,
 		Example: `  mesh-controller token create | sudo mesh-host enrol -
   mesh-controller token create --ttl 24h --uses 20 --name 'web-*' --tag web
   mesh-controller token create --pending > token`,
-		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {

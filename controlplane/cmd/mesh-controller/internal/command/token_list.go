@@ -22,7 +22,6 @@ func (a *app) tokenList() *cobra.Command {
 how many places it had, and who holds them (a place that is only reserved says
 so).`,
 		Example: "  mesh-controller token list\n  mesh-controller token list --json",
-		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return ask(c.Context(), a, admin.TokenList.Ask, admin.None{}, a.printTokens)
 		},

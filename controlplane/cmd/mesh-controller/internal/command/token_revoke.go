@@ -13,7 +13,7 @@ func (a *app) tokenRevoke() *cobra.Command {
 		Long: `End a token by its id, which is no secret. Nodes that enrolled with it stay; to
 take a node's credentials away, use "mesh-controller revoke NODE".`,
 		Example: "  mesh-controller token revoke 3f9c2a7be01d4458",
-		Args:    exactly("ID"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return ask(c.Context(), a, admin.TokenRevoke.Ask, admin.Ref{Ref: args[0]}, func(t admin.TokenRevoked) error {
 				if t.Already {

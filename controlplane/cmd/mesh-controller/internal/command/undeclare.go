@@ -14,11 +14,12 @@ func (a *app) undeclare() *cobra.Command {
 		Use:   "undeclare NAME",
 		Short: "Remove a module",
 		Long: `Remove a module. The hosts of the nodes it was present on remove what it
-declared.
+declared. Bundles of that name that were pushed are forgotten, and content that
+nobody needs any more is thrown away.
 
 The module that the control plane itself runs by is refused without --last.`,
 		Example: "  mesh-controller undeclare motd",
-		Args:    exactly("NAME"),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Name = args[0]
 			return ask(c.Context(), a, admin.Undeclare.Ask, q, func(ch module.Change) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/version"
 )
@@ -17,14 +18,14 @@ func (a *app) version() *cobra.Command {
 		Long: `Print the version of this binary. The one that serves may be another:
 "mesh-controller status" says which.`,
 		Example: "  mesh-controller version\n  mesh-controller version --json",
-		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
+			arch := bundle.Architecture(runtime.GOARCH)
 			if a.json {
 				return cli.JSON(a.std.Out, map[string]string{
-					"version": version.Running(), "architecture": runtime.GOARCH, "go": runtime.Version(),
+					"version": version.Running(), "architecture": arch, "go": runtime.Version(),
 				})
 			}
-			_, err := fmt.Fprintf(a.std.Out, "mesh-controller %s linux/%s\n", version.Running(), runtime.GOARCH)
+			_, err := fmt.Fprintf(a.std.Out, "mesh-controller %s linux/%s\n", version.Running(), arch)
 			return err
 		},
 	}

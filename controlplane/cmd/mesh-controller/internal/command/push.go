@@ -1,0 +1,116 @@
+package command
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/progress"
+)
+
+func (a *app) push() *cobra.Command {
+	var q admin.Push
+	c := &cobra.Command{
+		Use:   "push BUNDLE",
+		Short: "Bring a signed bundle to the control plane",
+		Long: `Bring the signed bundle in the file BUNDLE ("-" is standard input) to the control
+plane: its content, and its declaration as a module of the bundle's name. Where a
+module is placed is no part of this yet: no node gets anything by it. "status"
+lists what was pushed.
+
+The signature is verified against the release root that this control plane trusts
+before a byte is written. A bundle takes the place of the one of its name for the
+same architecture; one that is older is refused. Pushing the same again changes
+nothing.`,
+		Example: `  mesh-controller push web-1.2.0-linux-x86_64.bundle.tar
+  curl -fsSL https://releases.example/web.bundle.tar | mesh-controller push -`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, path := range []*string{&q.Trust, &q.Key} {
+				if *path == "" {
+					continue
+				}
+				// The service does not stand where the command was given.
+				abs, err := filepath.Abs(*path)
+				if err != nil {
+					return err
+				}
+				*path = abs
+			}
+			p, err := a.pushed(c, q, args[0])
+			if err != nil {
+				return fmt.Errorf("cannot push %q: %w", args[0], err)
+			}
+			if a.json {
+				return cli.JSON(a.std.Out, p)
+			}
+			if !p.Changed {
+				a.say("bundle %q %s (counter %d, %s) was pushed already: nothing changes", p.Name, p.Version, p.Counter, p.Architecture)
+				return nil
+			}
+			a.say("bundle %q %s (counter %d, %s) is pushed, signed by %s; it is placed nowhere yet",
+				p.Name, p.Version, p.Counter, p.Architecture, signers(p.Signers))
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&q.AllowRollback, "allow-rollback", false, "take a bundle that is older than the one that was pushed")
+	f.StringVar(&q.Trust, "trust", "", "trust the roots and keys in this `DIR` instead of the control plane's")
+	f.StringVar(&q.Key, "key", "", "trust the public key in this `FILE` as well")
+	return c
+}
+
+func (a *app) pushed(c *cobra.Command, q admin.Push, name string) (admin.Pushed, error) {
+	in, title, size := a.std.In, "standard input", int64(0)
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return admin.Pushed{}, cause(err)
+		}
+		defer f.Close()
+		fi, err := f.Stat()
+		if err != nil {
+			return admin.Pushed{}, cause(err)
+		}
+		if fi.IsDir() {
+			return admin.Pushed{}, fault.Refusedf("it is a directory")
+		}
+		in, title = f, filepath.Base(name)
+		if fi.Mode().IsRegular() {
+			size = fi.Size()
+		}
+	}
+	cl, err := a.client()
+	if err != nil {
+		return admin.Pushed{}, err
+	}
+	show := progress.New(a.std.Err, progress.Options{JSON: a.json, Quiet: a.quiet})
+	defer show.Close()
+	show.Begin("pushing", title)
+	p, err := admin.SendBundle(c.Context(), cl, q, show.Reader(in, title, size))
+	return p, cause(err)
+}
+
+// cause leaves out the path, which is said already.
+func cause(err error) error {
+	if p, ok := err.(*fs.PathError); ok {
+		return p.Err
+	}
+	return err
+}
+
+// signers names the keys that signed, as mesh-host does.
+func signers(keys []string) string {
+	var out []string
+	for _, k := range keys {
+		out = append(out, fmt.Sprintf("key %.12s", k))
+	}
+	return strings.Join(out, ", ")
+}
