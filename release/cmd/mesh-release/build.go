@@ -12,6 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/progress"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/pack"
 )
@@ -34,13 +35,15 @@ func (p *program) buildCommand() *cobra.Command {
 			"  mesh-release build --version 1.0.0 --keys keys --out dist --arch x86_64",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := p.begin(c.Context(), &r, out); err != nil {
-				return err
-			}
 			if err := checkArchitectures(archs); err != nil {
 				return err
 			}
-			m, err := compileAndPack(c.Context(), r, archs, out)
+			if err := p.begin(c.Context(), &r, out); err != nil {
+				return err
+			}
+			show := p.progress()
+			m, err := compileAndPack(c.Context(), r, archs, out, show)
+			show.Close()
 			if err != nil {
 				return err
 			}
@@ -82,10 +85,13 @@ func (p *program) begin(ctx context.Context, r *pack.Release, out string) (err e
 	if out == "" {
 		return fault.Usagef("cannot build: no directory to write to").Hint("give --out DIR")
 	}
-	if err := pack.CheckOut(out); err != nil {
+	if _, err := build.Read(filepath.Join(r.Source, build.ConfigName)); err != nil {
 		return err
 	}
 	if r.Signer, err = p.publisher(); err != nil {
+		return err
+	}
+	if err := pack.CheckOut(out, r.Signer.Policy); err != nil {
 		return err
 	}
 	if r.Counter == 0 {
@@ -97,9 +103,14 @@ func (p *program) begin(ctx context.Context, r *pack.Release, out string) (err e
 	return nil
 }
 
+// progress shows the steps of a long work.
+func (p *program) progress() *progress.Reporter {
+	return progress.New(p.std.Err, progress.Options{JSON: p.json, Quiet: p.quiet})
+}
+
 // compileAndPack compiles the programs for the architectures and makes the
 // release of them in out.
-func compileAndPack(ctx context.Context, r pack.Release, archs []string, out string) (*pack.Manifest, error) {
+func compileAndPack(ctx context.Context, r pack.Release, archs []string, out string, show *progress.Reporter) (*pack.Manifest, error) {
 	compiler, err := build.New(ctx, r.Source)
 	if err != nil {
 		return nil, err
@@ -115,28 +126,29 @@ func compileAndPack(ctx context.Context, r pack.Release, archs []string, out str
 	if native := pack.Native(); !slices.Contains(archs, native) {
 		compiled = append(compiled, native)
 	}
-	r.Describer = map[string]string{}
 	for _, arch := range compiled {
 		dir := filepath.Join(work, arch)
 		if err := durable.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("cannot build: %w", err)
 		}
 		for _, id := range pack.Contents {
+			show.Step("compiling " + id + " for " + arch)
 			file, err := compiler.Build(ctx, id, arch, r.Version, dir)
 			if err != nil {
 				return nil, err
-			}
-			if !slices.Contains(archs, arch) {
-				r.Describer[id] = file
-				continue
 			}
 			program, err := pack.ReadProgram(file)
 			if err != nil {
 				return nil, err
 			}
-			r.Programs = append(r.Programs, program)
+			if slices.Contains(archs, arch) {
+				r.Programs = append(r.Programs, program)
+			} else {
+				r.Describers = append(r.Describers, program)
+			}
 		}
 	}
+	show.Step("packing release " + r.Version)
 	return r.Write(ctx, out)
 }
 

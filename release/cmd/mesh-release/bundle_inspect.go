@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +11,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/progress"
 )
 
 func (p *program) bundleInspectCommand() *cobra.Command {
@@ -42,11 +43,15 @@ func (p *program) bundleInspectCommand() *cobra.Command {
 			if p.json {
 				return cli.JSON(p.std.Out, info)
 			}
-			fmt.Fprintf(p.std.Out, "%s %s for %s, counter %d\n%s, signed by %s\n\n",
-				info.Name, info.Version, info.Architecture, info.Counter, info.Digest, info.Signers[0].Key)
+			fmt.Fprintf(p.std.Out, "%s %s for %s, counter %d\n%s\n", info.Name, info.Version, info.Architecture, info.Counter, info.Digest)
+			for _, k := range info.Signers {
+				fmt.Fprintf(p.std.Out, "signed by %s\n", signedBy(k))
+			}
+			fmt.Fprintf(p.std.Out, "%s, %s of content\n\n",
+				cli.Count(len(info.Declarations), "declaration", "declarations"), progress.Bytes(info.Size))
 			var rows [][]string
 			for _, m := range info.Members {
-				rows = append(rows, []string{m.Title, strconv.FormatInt(m.Size, 10), m.MediaType, m.Digest.String()})
+				rows = append(rows, []string{cmp.Or(m.Title, "-"), progress.Bytes(m.Size), m.MediaType, m.Digest.String()})
 			}
 			return cli.Table(p.std.Out, []string{"TITLE", "SIZE", "TYPE", "DIGEST"}, rows)
 		},

@@ -26,7 +26,7 @@ func (p *program) keysInitCommand() *cobra.Command {
 		Example: "  mesh-release keys init --passphrase-file secret keys",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			passphrase, err := keys.Passphrase(p.passphraseFile, true)
+			passphrase, err := p.ask(true)
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/internal/cli"
@@ -22,7 +20,7 @@ now, and by the new one when that is what is made. Needs the root key.
 --release  the new release key signs from now on; the old one is still believed,
            until "keys revoke".
 --package  the new package key is announced: it is in the root and the keyring.
-           Ship a release, then have it sign by "keys promote".
+           Ship a release, then have it sign by "keys promote --shipped".
 --root     the new root key replaces the old one.
 
 After a kill, run it again with the same flags.`,
@@ -41,25 +39,6 @@ After a kill, run it again with the same flags.`,
 	c.Flags().BoolVar(&what.Root, "root", false, "make a new root key")
 	p.passphraseFlag(c)
 	return c
-}
-
-func (p *program) keysPromoteCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "promote DIR",
-		Short: "Have the next package key sign from now on",
-		Long: `Have the package key that "keys rotate --package" announced sign from now on. A
-machine that has not got a keyring with it refuses what it signs: a release with
-that keyring must be out before.`,
-		Example: "  mesh-release keys promote keys",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := keys.Promote(args[0])
-			if err != nil {
-				return err
-			}
-			return p.printKeys(s)
-		},
-	}
 }
 
 func (p *program) keysRevokeCommand() *cobra.Command {
@@ -103,8 +82,7 @@ into a directory. It can be exported to again.`,
 			if p.json {
 				return cli.JSON(p.std.Out, map[string]any{"directory": out, "files": names})
 			}
-			_, err = fmt.Fprintf(p.std.Out, "%d files in %s\n", len(names), out)
-			return err
+			return p.say("%d files in %s", len(names), out)
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "directory to write to")

@@ -20,8 +20,9 @@ func (p *program) packCommand() *cobra.Command {
 		Use:   "pack PROGRAM…",
 		Short: "Make a release of programs that are compiled already",
 		Long: "Make a release of mesh-host and mesh-controller, compiled for one architecture or\n" +
-			"more. Each program says itself what it is. \"build\" does the same with programs it\n" +
-			"compiles.\n\n" +
+			"more. Each program says itself what it is: one that says another version, or was\n" +
+			"compiled with other flags than .goreleaser.yaml has, is refused. \"build\" does the\n" +
+			"same with programs it compiles.\n\n" +
 			"With --collect one program at a time is handed over, several at once if need be:\n" +
 			"the call that completes the set that .goreleaser.yaml names makes the release.",
 		Example: "  mesh-release pack --version 1.0.0 --keys keys --out dist bin/mesh-host bin/mesh-controller\n" +
@@ -44,7 +45,10 @@ func (p *program) packCommand() *cobra.Command {
 				}
 				r.Programs = append(r.Programs, program)
 			}
+			show := p.progress()
+			show.Step("packing release " + r.Version)
 			m, err := r.Write(c.Context(), out)
+			show.Close()
 			if err != nil {
 				return err
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
 )
 
-// compile compiles the programs of "src" into "bin", as GoReleaser would.
-func compile(t *testing.T) (x86, all []string) {
+// compile compiles the programs of "src", as GoReleaser would.
+func compile(t *testing.T, version, to string) (x86, all []string) {
 	t.Helper()
 	c, err := build.New(t.Context(), "src")
 	if err != nil {
@@ -25,11 +25,11 @@ func compile(t *testing.T) (x86, all []string) {
 	}
 	for _, arch := range []string{"x86_64", "aarch64"} {
 		for _, id := range []string{"mesh-host", "mesh-controller"} {
-			dir := filepath.Join("bin", arch)
+			dir := filepath.Join(to, arch)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			file, err := c.Build(t.Context(), id, arch, "1.0.0", dir)
+			file, err := c.Build(t.Context(), id, arch, version, dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +40,7 @@ func compile(t *testing.T) (x86, all []string) {
 }
 
 func packed(t *testing.T) {
-	x86, all := compile(t)
+	x86, all := compile(t, "1.0.0", "bin")
 	args := func(out string, programs ...string) []string {
 		return append([]string{"pack", "--source", "src", "--version", "1.0.0", "--counter", "1700000000", "--keys", "keys", "--out", out}, programs...)
 	}
@@ -127,7 +127,8 @@ func packed(t *testing.T) {
 	if err := os.Remove("packed/notes"); err != nil {
 		t.Fatal(err)
 	}
-	newer := args("packed", x86...)
+	newest, _ := compile(t, "1.1.0", "newer")
+	newer := args("packed", newest...)
 	newer[4] = "1.1.0"
 	mesh(t, 0, newer...)
 	if _, err := check.Dir(t.Context(), "packed", check.Options{Policy: policy, Now: time.Now()}); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -57,13 +56,16 @@ func (p *program) printChange(o repository.Outcome) error {
 		return cli.JSON(p.std.Out, o)
 	}
 	for _, f := range o.Added {
-		fmt.Fprintf(p.std.Out, "+ %s\n", f)
+		if err := p.say("+ %s", f); err != nil {
+			return err
+		}
 	}
 	for _, f := range o.Dropped {
-		fmt.Fprintf(p.std.Out, "- %s\n", f)
+		if err := p.say("- %s", f); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintf(p.std.Out, "%d listed\n", o.Listed)
-	return err
+	return p.say("%d listed", o.Listed)
 }
 
 func dryRunFlag(c *cobra.Command, o *repository.Options) {

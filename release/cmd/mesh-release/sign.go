@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
@@ -27,8 +25,7 @@ func (p *program) signCommand() *cobra.Command {
 			if p.json {
 				return cli.JSON(p.std.Out, map[string]string{"file": args[0], "digest": d.String(), "signature": args[0] + trust.SignatureSuffix})
 			}
-			_, err = fmt.Fprintf(p.std.Out, "signed %s (%s)\n", args[0], d)
-			return err
+			return p.say("signed %s (%s)", args[0], d)
 		},
 	}
 	p.signing(c)

@@ -47,12 +47,18 @@ func (p *program) verifyCommand() *cobra.Command {
 			if dir == "" {
 				return fault.Usagef("cannot verify: nobody is trusted").Hint("give --trust DIR")
 			}
-			policy, err := trust.LoadDir(dir)
+			policy, err := trusted(dir)
 			if err != nil {
 				return err
 			}
-			if fi, err := os.Stat(args[0]); err == nil && fi.IsDir() && len(args) == 1 {
-				return p.verifyRelease(c.Context(), args[0], policy)
+			for _, file := range args {
+				fi, err := os.Stat(file)
+				if err != nil {
+					return fault.Failedf("cannot verify: %w", err).Hint("give the directory of a release, or files of one")
+				}
+				if fi.IsDir() && len(args) == 1 {
+					return p.verifyRelease(c.Context(), file, policy)
+				}
 			}
 			var all []verified
 			for _, file := range args {

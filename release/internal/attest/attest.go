@@ -41,8 +41,9 @@ const (
 )
 
 const (
-	// MaxSize bounds an attestation, in bytes.
-	MaxSize       = 8 << 20
+	// MaxSize bounds an attestation and an SBOM, in bytes. The SBOM of a program of
+	// 47 modules has 30 KiB.
+	MaxSize       = 1 << 20
 	payloadType   = "application/vnd.in-toto+json"
 	statementType = "https://in-toto.io/Statement/v1"
 	// maxSubjects is what sigstore's own verifier takes.

@@ -9,8 +9,10 @@ package build
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +46,9 @@ type Config struct{ Targets []Target }
 // Read reads the file at path.
 func Read(path string) (Config, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fault.Failedf("cannot read build flags: %w", err).Hint("run it in the source tree, or give --source DIR")
+	}
 	if err != nil {
 		return Config{}, fmt.Errorf("cannot read build flags: %w", err)
 	}

@@ -30,11 +30,17 @@ func ProvenanceName(version string) string {
 func (m Manifest) Subjects() []attest.Subject {
 	var out []attest.Subject
 	for _, f := range m.Files {
-		if !strings.HasSuffix(f.Name, trust.SignatureSuffix) && !strings.HasSuffix(f.Name, trust.PackageSignatureSuffix) {
+		if !isSignature(f.Name) {
 			out = append(out, attest.Subject{Name: f.Name, SHA256: f.SHA256})
 		}
 	}
 	return out
+}
+
+// isSignature tells what is about a file, and has the size of a signature or
+// statement.
+func isSignature(name string) bool {
+	return strings.HasSuffix(name, trust.SignatureSuffix) || strings.HasSuffix(name, trust.PackageSignatureSuffix)
 }
 
 func (r *reading) attestations(ctx context.Context) error {
@@ -72,7 +78,7 @@ func (r *reading) sbom(arch, program, sum string) error {
 	if err != nil {
 		return err
 	}
-	b, err := r.small(name, attest.MaxSize)
+	b, err := r.Read(name, attest.MaxSize)
 	if err != nil {
 		return err
 	}
@@ -84,7 +90,7 @@ func (r *reading) sbom(arch, program, sum string) error {
 }
 
 func (r *reading) statement(name string) (attest.Statement, error) {
-	b, err := r.small(name, attest.MaxSize)
+	b, err := r.Read(name, attest.MaxSize)
 	if err != nil {
 		return attest.Statement{}, err
 	}

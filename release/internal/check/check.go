@@ -22,13 +22,9 @@ package check
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -72,14 +68,10 @@ type Line struct {
 	How string `json:"how"`
 }
 
-// maxFiles bounds what a directory of a release may hold.
-const maxFiles = 4096
-
 // A reading is one directory being read.
 type reading struct {
 	Options
-	dir      string
-	found    map[string]int64 // sizes by name
+	Listing
 	manifest Manifest
 	sums     map[string]string // SHA-256 in hex by name
 	// programs are the digests of the programs by architecture and name, as the
@@ -93,10 +85,20 @@ type program struct{ sha256, in string }
 
 // Dir checks the release in dir. The error is a fault of kind Refused that names
 // the file and what is wrong with it; one of the file system is not.
+//
+// A symlink to a release is one: it is followed once, so that all is read in the
+// same directory wherever it leads afterwards.
 func Dir(ctx context.Context, dir string, o Options) (Report, error) {
-	r := &reading{Options: o, dir: dir, sums: map[string]string{}, programs: map[string]map[string]program{}}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Report{}, fmt.Errorf("cannot verify release: %w", err)
+	}
+	r := &reading{Options: o, sums: map[string]string{}, programs: map[string]map[string]program{}}
+	if r.Listing, err = List(real); err != nil {
+		return Report{}, fmt.Errorf("cannot verify release %q: %w", dir, err)
+	}
 	for _, step := range []func(context.Context) error{
-		r.list, r.readManifest, r.complete, r.readSums, r.digests, r.floors, r.bundles, r.repositories, r.attestations,
+		r.readManifest, r.complete, r.readSums, r.digests, r.floors, r.bundles, r.repositories, r.attestations,
 		r.hearWitnesses,
 	} {
 		if err := step(ctx); err != nil {
@@ -125,55 +127,6 @@ func (r *reading) tell(what string, count int, how string) {
 	r.report.Lines = append(r.report.Lines, Line{What: what, Count: count, How: how})
 }
 
-// list takes down what the directory holds: regular files, in folders.
-func (r *reading) list(context.Context) error {
-	r.found = map[string]int64{}
-	return filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(r.dir, path)
-		if err != nil || d.IsDir() || name == "." {
-			return err
-		}
-		if !d.Type().IsRegular() {
-			return bad(name, "it is not a regular file")
-		}
-		if len(r.found) == maxFiles {
-			return fault.Refusedf("it holds more than %d files", maxFiles)
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		r.found[name] = info.Size()
-		return nil
-	})
-}
-
-func (r *reading) open(name string) (*os.File, error) { return os.Open(filepath.Join(r.dir, name)) }
-
-// small reads a file that may have max bytes.
-func (r *reading) small(name string, max int64) ([]byte, error) {
-	size, ok := r.found[name]
-	if !ok {
-		return nil, bad(name, "it is not there")
-	}
-	if size > max {
-		return nil, bad(name, "it has more than %d bytes", max)
-	}
-	f, err := r.open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(b)) != size {
-		err = bad(name, "it changes while it is read")
-	}
-	return b, err
-}
-
 // digests hashes every file that release.json lists, and holds the signatures
 // that lie beside files.
 func (r *reading) digests(ctx context.Context) error {
@@ -181,21 +134,8 @@ func (r *reading) digests(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if r.found[f.Name] != f.Size {
-			return bad(f.Name, "it has %d bytes, not %d", r.found[f.Name], f.Size)
-		}
-		in, err := r.open(f.Name)
-		if err != nil {
+		if err := r.Hold(f); err != nil {
 			return err
-		}
-		h := sha256.New()
-		_, err = io.Copy(h, in)
-		in.Close()
-		if err != nil {
-			return err
-		}
-		if sum := hex.EncodeToString(h.Sum(nil)); sum != f.SHA256 {
-			return bad(f.Name, "its SHA-256 is %s, not %s", sum, f.SHA256)
 		}
 		r.sums[f.Name] = f.SHA256
 	}

@@ -86,24 +86,20 @@ func (m Manifest) wanted() ([]string, error) {
 	return out, nil
 }
 
-// complete holds that release.json lists what a release has, and that just this
-// is there.
-func (r *reading) complete(context.Context) error {
-	wanted, err := r.manifest.wanted()
+// Complete holds that release.json lists just what a release has.
+func (m Manifest) Complete() error {
+	wanted, err := m.wanted()
 	if err != nil {
 		return bad(ManifestName, "%w", err)
 	}
 	if len(wanted) == 0 {
-		return bad(ManifestName, "it lists no tarball of version %q", r.manifest.Version)
+		return bad(ManifestName, "it lists no tarball of version %q", m.Version)
 	}
 	listed := map[string]bool{}
-	for _, f := range r.manifest.Files {
+	for _, f := range m.Files {
 		listed[f.Name] = true
 		if !slices.Contains(wanted, f.Name) {
-			return bad(ManifestName, "it lists %q, which a release of %s does not have", f.Name, r.manifest.Version)
-		}
-		if _, ok := r.found[f.Name]; !ok {
-			return bad(f.Name, "it is listed, and not there")
+			return bad(ManifestName, "it lists %q, which a release of %s does not have", f.Name, m.Version)
 		}
 	}
 	for _, name := range wanted {
@@ -111,13 +107,22 @@ func (r *reading) complete(context.Context) error {
 			return bad(ManifestName, "it does not list %q", name)
 		}
 	}
-	for _, name := range []string{ManifestName, SumsName} {
-		listed[name], listed[name+trust.SignatureSuffix] = true, true
+	return nil
+}
+
+// complete holds that release.json lists what a release has, and that just this
+// is there.
+func (r *reading) complete(context.Context) error {
+	if err := r.manifest.Complete(); err != nil {
+		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.found)) {
-		if !listed[name] {
-			return bad(name, "it is no file of this release")
+	for _, f := range r.manifest.Files {
+		if !r.Has(f.Name) {
+			return bad(f.Name, "it is listed, and not there")
 		}
+	}
+	if name := r.Strange(r.manifest); name != "" {
+		return bad(name, "it is no file of this release")
 	}
 	return nil
 }

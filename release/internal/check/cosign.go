@@ -2,8 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +14,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/release/internal/attest"
+	"github.com/nox-mesh/nox-mesh/release/internal/signing/claim"
 )
 
 // cosign verifies files by the sigstore bundle beside them, and the statements
@@ -112,27 +111,17 @@ func (o oath) file(name string) string {
 
 // verify has cosign verify the file name by the sigstore bundle in signed.
 func (o oath) verify(ctx context.Context, name, signed, verb string, args ...string) error {
-	b, err := o.r.small(signed, attest.MaxSize)
+	b, err := o.r.Read(signed, attest.MaxSize)
 	if err != nil {
 		return err
 	}
-	var bundle struct {
-		Material struct {
-			Key struct {
-				Hint string `json:"hint"`
-			} `json:"publicKey"`
-		} `json:"verificationMaterial"`
-	}
-	if err := json.Unmarshal(b, &bundle); err != nil {
+	// Our reading took the key it names for one that is trusted, and without one
+	// there is no such file.
+	by, err := claim.Read(b)
+	if err != nil {
 		return wrong(signed, err)
 	}
-	// The hint is the id of the key, in base64; our reading took it for a key that
-	// is trusted, and without one there is no such file.
-	id, err := base64.StdEncoding.DecodeString(bundle.Material.Key.Hint)
-	if err != nil || len(id) != 32 {
-		return bad(signed, "it names no public key")
-	}
-	all := append([]string{verb, "--key", o.path(hex.EncodeToString(id)), "--bundle", o.file(signed), "--insecure-ignore-tlog"}, args...)
+	all := append([]string{verb, "--key", o.path(by.Key), "--bundle", o.file(signed), "--insecure-ignore-tlog"}, args...)
 	if _, err := o.run(ctx, "cosign", all...); err != nil {
 		return refuses(ctx, "cosign", name, err)
 	}

@@ -71,7 +71,7 @@ func (p publisher) signed(t *testing.T, content []byte) []byte {
 // reading that found it good. Its programs are but words.
 func (p publisher) shown(t *testing.T, architectures ...string) *reading {
 	t.Helper()
-	r := &reading{Options: Options{Policy: p.policy}, dir: filepath.Join(t.TempDir(), "a release"), sums: map[string]string{}, programs: map[string]map[string]program{}}
+	r := &reading{Options: Options{Policy: p.policy}, Listing: Listing{dir: filepath.Join(t.TempDir(), "a release")}, sums: map[string]string{}, programs: map[string]map[string]program{}}
 	m := Manifest{Schema: 1, Version: "1.0.0", Counter: 1700000000, Go: "go1.26.0"}
 	key, err := keys.Open(p.dir, keys.ReleaseKey, secret)
 	if err != nil {
@@ -145,10 +145,10 @@ func (p publisher) shown(t *testing.T, architectures ...string) *reading {
 		}
 		put(t, r, name+trust.SignatureSuffix, sig)
 	}
-	if err := r.list(t.Context()); err != nil {
+	if r.Listing, err = List(r.dir); err != nil {
 		t.Fatal(err)
 	}
-	for name, size := range r.found {
+	for name, size := range r.files {
 		if !strings.HasPrefix(name, ManifestName) && !strings.HasPrefix(name, SumsName) {
 			m.Files = append(m.Files, File{name, size, sum(get(t, filepath.Join(r.dir, name)))})
 		}

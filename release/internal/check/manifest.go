@@ -171,7 +171,7 @@ func ReadManifest(dir string, p *trust.Policy) (Manifest, error) {
 
 func (r *reading) readManifest(context.Context) error {
 	for _, name := range []string{ManifestName, ManifestName + trust.SignatureSuffix} {
-		if _, ok := r.found[name]; !ok {
+		if !r.Has(name) {
 			return bad(name, "it is not there, so this is no finished release")
 		}
 	}
@@ -186,7 +186,7 @@ func (r *reading) readManifest(context.Context) error {
 }
 
 func (r *reading) readSums(context.Context) error {
-	b, err := r.small(SumsName, MaxManifest)
+	b, err := r.Read(SumsName, MaxManifest)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (r *reading) packages(ctx context.Context, architecture string) ([]string, 
 
 // signedPackage verifies a file for pacman by the signature beside it.
 func (r *reading) signedPackage(name string) error {
-	sig, err := r.small(name+trust.PackageSignatureSuffix, trust.MaxPackageSignature)
+	sig, err := r.Read(name+trust.PackageSignatureSuffix, trust.MaxPackageSignature)
 	if err != nil {
 		return err
 	}

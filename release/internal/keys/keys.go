@@ -23,7 +23,8 @@
 // A key that was named once stays trusted or is revoked; only a root key is
 // dropped, by the root after it. Because pacman refuses a .sig in which one
 // signature is by a key it does not know, there is never a second signature:
-// the next package key is in the keyring one release before it signs.
+// the next package key is in the keyring one release before it signs, which
+// Promote wants to see.
 package keys
 
 import (

@@ -235,12 +235,12 @@ func TestPassphraseFile(t *testing.T) {
 	for text, want := range map[string]string{"a b\n": "a b", "a b": "a b", "a\r\n": "a", "a\n\n": "a\n", "\n": "", "": ""} {
 		file := filepath.Join(dir, "p")
 		put(t, file, []byte(text))
-		got, err := Passphrase(file, false)
+		got, err := Passphrase(t.Context(), file, false)
 		if string(got) != want || (want == "") != (err != nil) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 		t.Setenv("NOX_PASSPHRASE_FILE", file)
-		if got, _ := Passphrase("", true); string(got) != want {
+		if got, _ := Passphrase(t.Context(), "", true); string(got) != want {
 			t.Errorf("%q by variable: %q", text, got)
 		}
 	}

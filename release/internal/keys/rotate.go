@@ -51,7 +51,7 @@ func rotate(dir string, what Rotation, passphrase func() ([]byte, error), now ti
 	if what.Package {
 		if _, next, err := h.packages(); err == nil && next != nil {
 			return State{}, fault.Refusedf("cannot rotate the package key: the next one, %s, was announced and does not sign yet", next.key.ID).
-				Hint("ship a release with its keyring, then run \"mesh-release keys promote %s\"", dir)
+				Hint("ship a release with its keyring, then run \"mesh-release keys promote %s --shipped KEYRING-PACKAGE\"", dir)
 		}
 	}
 	if err := unfinished(dir, version, what); err != nil {
@@ -167,33 +167,6 @@ func (h *history) needed(key trust.Key) (flag string, err error) {
 		flag = "--release"
 	}
 	return flag, err
-}
-
-// Promote has the next package key sign from now on. It needs no secret. A
-// machine that has not the keyring with that key refuses what it signs, so a
-// release with it has to be out before.
-func Promote(dir string) (s State, err error) {
-	err = locked(dir, func() error {
-		h, err := readHistory(dir)
-		if err != nil {
-			return err
-		}
-		_, next, err := h.packages()
-		if err != nil {
-			return err
-		}
-		if next == nil {
-			return fault.Refusedf("cannot promote a package key: none was announced").
-				Hint("run \"mesh-release keys rotate %s --package\" and ship a release first", dir)
-		}
-		h.pointer = next.key.ID
-		if err := durable.WriteFile(filepath.Join(dir, PackageCurrent), []byte(h.pointer+"\n"), 0o644); err != nil {
-			return fmt.Errorf("cannot record which package key signs: %w", err)
-		}
-		s, err = h.state()
-		return err
-	})
-	return s, err
 }
 
 // Inspect says who signs what now.

@@ -80,7 +80,7 @@ func TestPackageKeyIsTrustedOneReleaseBeforeItSigns(t *testing.T) {
 	if got, err := signer(t, dir, policyOf(t, dir)); err != nil || got != first.Package {
 		t.Fatalf("signed by %s, %v", got, err)
 	}
-	if _, err := Promote(dir); fault.KindOf(err) != fault.Refused {
+	if _, err := Promote(dir, Promotion{Unshipped: true}); fault.KindOf(err) != fault.Refused {
 		t.Errorf("promoted with none announced: %v", err)
 	}
 
@@ -105,7 +105,7 @@ func TestPackageKeyIsTrustedOneReleaseBeforeItSigns(t *testing.T) {
 		t.Errorf("a third key was announced: %v", err)
 	}
 
-	promoted, err := Promote(dir)
+	promoted, err := Promote(dir, Promotion{Unshipped: true})
 	if err != nil || promoted.Package != announced.Next || promoted.Next != "" || promoted.Version != 2 {
 		t.Fatalf("after the promotion: %+v, %v", promoted, err)
 	}

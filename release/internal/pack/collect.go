@@ -3,7 +3,9 @@ package pack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,32 +21,35 @@ import (
 // under a lock; the one that completes the set that
 // .goreleaser.yaml names makes the release and removes the set. Until then m is
 // nil, and missing says what is still to come.
+//
+// A run that was killed leaves its set. A program of it counts for the next run of
+// the same version, counter and commit as long as it lies where it was noted, with
+// the same bytes: nothing in it says which run compiled it. Of a commit that is
+// known it is what the next run would compile too. Of one that is not (Commit is
+// "": the tree was changed) it may be older than the tree is now, so clear the
+// builder's own directory first, as "goreleaser --clean" does; what is gone from
+// there is not in the set.
 func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest, missing []string, err error) {
 	p, err := ReadProgram(program)
 	if err != nil {
 		return nil, nil, err
 	}
-	wanted, err := wanted(r.Source)
+	config, err := r.config()
 	if err != nil {
 		return nil, nil, err
 	}
+	wanted := wanted(config)
 	if !slices.Contains(wanted, p.name()) {
 		return nil, nil, fault.Refusedf("cannot collect %q: a release has no %s", program, p.name())
 	}
-	base, err := filepath.Abs(out)
-	if err != nil {
+	if err := r.admit(config, p); err != nil {
 		return nil, nil, err
 	}
-	// Of another version or commit is another set.
-	dir := filepath.Join(filepath.Dir(base), fmt.Sprintf(".%s.programs-%s-%d-%.12s", filepath.Base(base), r.Version, r.Counter, r.Commit))
-	set, err := place.Open(filepath.Join(dir, "set"), true)
+	dir, unlock, err := r.set(ctx, out)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
 	}
-	defer set.Close()
-	if err := place.Lock(ctx, set); err != nil {
-		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
-	}
+	defer unlock()
 	if err := p.note(dir); err != nil {
 		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
 	}
@@ -64,6 +69,31 @@ func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest,
 		return nil, nil, err
 	}
 	return m, nil, nil
+}
+
+// set opens the directory of the set for the release in out, and locks it. One of
+// another version or commit is another set.
+func (r Release) set(ctx context.Context, out string) (dir string, unlock func(), err error) {
+	base, err := filepath.Abs(out)
+	if err != nil {
+		return "", nil, err
+	}
+	dir = filepath.Join(filepath.Dir(base), fmt.Sprintf(".%s.programs-%s-%d-%.12s", filepath.Base(base), r.Version, r.Counter, r.Commit))
+	for range 100 {
+		var set *place.Place
+		// What is locked is the directory that the place is in: the set's.
+		if set, err = place.Open(filepath.Join(dir, "set"), true); err == nil {
+			if err = place.Lock(ctx, set); err == nil {
+				return dir, set.Close, nil
+			}
+			set.Close()
+		}
+		// Whoever completed the set may have removed it meanwhile: look again.
+		if !errors.Is(err, place.ErrGone) && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return "", nil, err
 }
 
 func (p Program) name() string { return p.Architecture + "/" + p.ID }
@@ -104,11 +134,7 @@ func noted(dir, name string) (Program, bool) {
 
 // wanted are the names of the programs that .goreleaser.yaml builds for a
 // release.
-func wanted(source string) ([]string, error) {
-	config, err := build.Read(filepath.Join(source, build.ConfigName))
-	if err != nil {
-		return nil, err
-	}
+func wanted(config build.Config) []string {
 	var all []string
 	for _, t := range config.Targets {
 		for arch, goarch := range build.Architectures {
@@ -118,5 +144,5 @@ func wanted(source string) ([]string, error) {
 		}
 	}
 	slices.Sort(all)
-	return all, nil
+	return all
 }

@@ -1,10 +1,13 @@
 package pack
 
 import (
-	"cmp"
 	"context"
 	"runtime"
+	"slices"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/arch/product"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 )
@@ -21,15 +24,34 @@ func Native() string {
 }
 
 // describe takes down what the programs say of themselves: manual pages and
-// completions, which only a program for this machine can be asked for.
-func (p *packing) describe(ctx context.Context, programs map[string]map[string]Program) error {
+// completions, which only a program for this machine can be asked for. What runs
+// is a copy of the bytes that were read, whatever lies where they were by now.
+func (p *packing) describe(ctx context.Context) error {
 	p.texts = map[string]product.Texts{}
+	all := slices.Concat(p.Programs, p.Describers)
 	for _, id := range Contents {
-		texts, err := product.Describe(ctx, cmp.Or(programs[Native()][id].Path, p.Describer[id]))
+		path := ""
+		i := slices.IndexFunc(all, func(of Program) bool { return of.ID == id && of.Architecture == Native() })
+		if i >= 0 {
+			var err error
+			if path, err = p.copy(all[i]); err != nil {
+				return err
+			}
+		}
+		texts, err := product.Describe(ctx, path)
+		if err != nil && noPrograms(p.work) {
+			return fault.Failedf("%w", err).Hint("set TMPDIR to a directory where programs may run")
+		}
 		if err != nil {
 			return err
 		}
 		p.texts[id] = texts
 	}
 	return nil
+}
+
+// noPrograms reports whether programs may not run where dir is (mount(8): noexec).
+func noPrograms(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Flags&unix.ST_NOEXEC != 0
 }

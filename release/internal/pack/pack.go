@@ -4,30 +4,30 @@
 //
 // It is the one way from programs to a release. Whoever compiled them, this
 // program or GoReleaser: what is packed is the same bytes everywhere, and each
-// program says itself what it is (ReadProgram).
+// program says itself what it is: its name, machine and toolchain, the version
+// that is linked into it, the flags that it was compiled with. One that says
+// another version than the release, or other flags than .goreleaser.yaml, is
+// refused, so that what the release states of it is true.
 //
 // A release is made in a directory of its own beside the one it is for, and takes
 // its place by one rename: at every instant, also after a kill or a power cut,
 // the directory holds the old release or the new one, whole. It must not be
-// there, be empty or hold a release; anything else in it is somebody's, and left.
+// there, be empty or hold a release of ours; anything else in it is somebody's,
+// and left.
 package pack
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/goreleaser/nfpm/v2"
-	"github.com/opencontainers/go-digest"
-
 	"github.com/nox-mesh/nox-mesh/internal/fault"
-	"github.com/nox-mesh/nox-mesh/release/internal/arch"
 	"github.com/nox-mesh/nox-mesh/release/internal/arch/product"
+	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
 	"github.com/nox-mesh/nox-mesh/release/internal/signing"
 )
@@ -44,10 +44,10 @@ type Release struct {
 	Source, Commit string
 	// Programs are those of Contents for each architecture.
 	Programs []Program
-	// Describer are programs for this machine that print their manual pages and
-	// completions, by id. Needed where Programs has none for this machine.
-	Describer map[string]string
-	Signer    *signing.Signer
+	// Describers are those of Contents for this machine, to be asked for their
+	// manual pages and completions. Needed where Programs has none for it.
+	Describers []Program
+	Signer     *signing.Signer
 }
 
 // Manifest is release.json.
@@ -55,27 +55,6 @@ type Manifest = check.Manifest
 
 // Contents are the programs that a release holds, by id.
 var Contents = []string{"mesh-controller", "mesh-host"}
-
-var versionPattern = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z]+(\.[0-9A-Za-z]+)*)?$`)
-
-// CheckVersion holds the grammar of versions: what every artefact can be named
-// with, and sorts alike. That is semver without build metadata, and with a word and
-// a number for a pre-release, as pacman orders them.
-func CheckVersion(version string) error {
-	if !versionPattern.MatchString(version) || len(version) > 64 {
-		return fault.Usagef("cannot build: %.80q is not a version", version).Hint("give --version 1.0.0 or 1.0.0-rc.1, without a \"v\"")
-	}
-	_, err := arch.VersionOf(&nfpm.Info{Version: version, Release: "1"})
-	return err
-}
-
-// CheckCounter holds that a counter can be the time of a file.
-func CheckCounter(counter uint64) error {
-	if counter > check.MaxCounter {
-		return fault.Usagef("cannot build: the counter %d is above %d", counter, uint64(check.MaxCounter))
-	}
-	return nil
-}
 
 // Write makes the release in the directory out.
 func (r Release) Write(ctx context.Context, out string) (*Manifest, error) {
@@ -89,14 +68,23 @@ func (r Release) Write(ctx context.Context, out string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	config, err := r.config()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range slices.Concat(r.Programs, r.Describers) {
+		if err := r.admit(config, p); err != nil {
+			return nil, err
+		}
+	}
 	var m *Manifest
-	err = replace(ctx, out, func(dir string) error {
+	err = replace(ctx, out, r.Signer.Policy, func(dir string) error {
 		work, err := os.MkdirTemp("", "mesh-release-*")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(work)
-		p := &packing{Release: r, dir: dir, work: work}
+		p := &packing{Release: r, flags: config, dir: dir, work: work}
 		m, err = p.all(ctx, programs)
 		return err
 	})
@@ -111,9 +99,6 @@ func (r Release) Write(ctx context.Context, out string) (*Manifest, error) {
 func (r Release) complete() (map[string]map[string]Program, error) {
 	all := map[string]map[string]Program{}
 	for _, p := range r.Programs {
-		if !slices.Contains(Contents, p.ID) {
-			return nil, fault.Refusedf("cannot pack %q: a release has no %s", p.Path, p.ID)
-		}
 		of := all[p.Architecture]
 		if of == nil {
 			of = map[string]Program{}
@@ -140,6 +125,7 @@ func (r Release) complete() (map[string]map[string]Program, error) {
 // A packing is a release being made in the directory dir.
 type packing struct {
 	Release
+	flags     build.Config
 	dir, work string
 	license   []byte
 	// texts are what each program says of itself, the same for every
@@ -159,10 +145,10 @@ func (p *packing) all(ctx context.Context, programs map[string]map[string]Progra
 	if p.license, err = os.ReadFile(filepath.Join(p.Source, "LICENSE")); err != nil {
 		return nil, err
 	}
-	if err := p.describe(ctx, programs); err != nil {
+	if err := p.describe(ctx); err != nil {
 		return nil, err
 	}
-	for _, arch := range sortedKeys(programs) {
+	for _, arch := range slices.Sorted(maps.Keys(programs)) {
 		if err := p.architecture(ctx, arch, programs[arch]); err != nil {
 			return nil, err
 		}
@@ -188,24 +174,4 @@ func (p *packing) architecture(ctx context.Context, arch string, programs map[st
 		return err
 	}
 	return p.firstNode(ctx, arch, programs["mesh-controller"])
-}
-
-// add takes a finished file into the release, as it is on the disk.
-func (p *packing) add(name string) error {
-	f, err := os.Open(filepath.Join(p.dir, name))
-	if err != nil {
-		return fmt.Errorf("cannot read back %q: %w", name, err)
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("cannot read back %q: %w", name, err)
-	}
-	d, err := digest.SHA256.FromReader(f)
-	if err != nil {
-		return fmt.Errorf("cannot read back %q: %w", name, err)
-	}
-	p.files = append(p.files, check.File{Name: name, Size: fi.Size(), SHA256: d.Encoded()})
-	slices.SortFunc(p.files, func(a, b check.File) int { return strings.Compare(a.Name, b.Name) })
-	return nil
 }

@@ -9,17 +9,35 @@
 //	[[file]]
 //	title = "mesh-controller"            # its name in the bundle
 //	path  = "mesh-controller"            # or from the one who builds
+//	compress = true                      # optional: smaller in the bundle
+//
+//	[[package]]                          # for pacman
+//	title     = "htop"
+//	path      = "htop-3.3.0-1-x86_64.pkg.tar.zst"
+//	signature = "htop.sig"               # the path with ".sig" behind it, when it is not said
+//
+//	[[image]]                            # a container image
+//	title = "registry"
+//	from  = "oci-archive:registry.tar"   # see image.Reference
 //
 // Paths are relative to the recipe. Where a declaration must say the digest of
-// a file that is only known once it was built, it names the file by its title,
-// "source": "file:mesh-controller", and the digest is put in its place. In the
-// same way "generation": "counter" becomes the counter of the release, so that
-// the declaration of each release follows that of the last. Nothing else of the
-// document is changed, to the byte.
+// something that is only known once it was built, it names the thing by its table
+// and title, and the digest is put in its place:
 //
-// What comes out is closed: every digest the declarations name is in it and
-// every file of it is named by a declaration. A declaration with secret content
-// is refused: a bundle is for everybody to read.
+//	"source": "file:mesh-controller"
+//	"source": "package:htop", "signature": "package:htop"
+//	"image": "image:registry"
+//
+// In the same way "generation": "counter" becomes the counter of the release, so
+// that the declaration of each release follows that of the last. Nothing else of
+// the document is changed, to the byte: only these members of a resource are looked
+// at, and nothing that has their name further down.
+//
+// What comes out is closed: every digest the declarations name is in it, and is
+// what the resource needs there, and everything in it is named by a declaration. A
+// declaration with secret content is refused: a bundle is for everybody to read.
+// The same recipe, counter and contents give the same Spec, whatever the machine;
+// what changes while it is read is found by its digest when the bundle is written.
 package recipe
 
 import (
@@ -29,12 +47,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 	"golang.org/x/sys/unix"
 
+	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/image"
 )
 
 // maxRecipe bounds a recipe, in bytes.
@@ -42,12 +66,14 @@ const maxRecipe = 1 << 20
 
 // A Recipe is bundle.toml.
 type Recipe struct {
-	Name         string   `toml:"name"`
-	Version      string   `toml:"version"`
-	Architecture string   `toml:"architecture"`
-	MinimumHost  string   `toml:"minimum_host"`
-	Declarations []string `toml:"declarations"`
-	Files        []File   `toml:"file"`
+	Name         string    `toml:"name"`
+	Version      string    `toml:"version"`
+	Architecture string    `toml:"architecture"`
+	MinimumHost  string    `toml:"minimum_host"`
+	Declarations []string  `toml:"declarations"`
+	Files        []File    `toml:"file"`
+	Packages     []Package `toml:"package"`
+	Images       []Image   `toml:"image"`
 
 	dir string
 }
@@ -56,6 +82,26 @@ type Recipe struct {
 type File struct {
 	Title string `toml:"title"`
 	Path  string `toml:"path"`
+	// Compress: the bundle holds it compressed; the machine gets it as it is.
+	Compress bool `toml:"compress"`
+}
+
+// A Package is a package for pacman and its detached signature.
+type Package struct {
+	Title     string `toml:"title"`
+	Path      string `toml:"path"`
+	Signature string `toml:"signature"`
+}
+
+// signatureTitle is what the signature is called in the bundle.
+func (p Package) signatureTitle() string { return p.Title + trust.PackageSignatureSuffix }
+
+// An Image is a container image.
+type Image struct {
+	Title string `toml:"title"`
+	From  string `toml:"from"`
+
+	from image.Reference
 }
 
 // Read reads the recipe at path: a key that is not known is refused.
@@ -76,6 +122,8 @@ func Read(path string) (*Recipe, error) {
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		return nil, fault.Refusedf("cannot read recipe %q: key %q is not known", path, unknown[0].String())
 	}
+	// It may be written as Go calls it.
+	r.Architecture = bundle.Architecture(r.Architecture)
 	return r, r.check(path)
 }
 
@@ -83,48 +131,70 @@ func (r *Recipe) check(path string) error {
 	if r.Name == "" || len(r.Declarations) == 0 {
 		return fault.Refusedf("cannot use recipe %q: it needs a name and declarations", path)
 	}
+	for _, f := range []struct {
+		what, value string
+		valid       func(string) bool
+	}{
+		{"name of a bundle", r.Name, bundle.ValidName},
+		{"version of a bundle", r.Version, bundle.ValidVersion},
+		{"version of a host", r.MinimumHost, bundle.ValidVersion},
+		{"architecture of a bundle", r.Architecture, validArchitecture},
+	} {
+		if f.value != "" && !f.valid(f.value) {
+			return fault.Refusedf("cannot use recipe %q: %.128q is no %s", path, f.value, f.what)
+		}
+	}
 	titles := map[string]bool{}
-	for _, f := range r.Files {
-		if f.Title == "" || strings.ContainsAny(f.Title, "\"\\\n\r") {
-			return fault.Refusedf("cannot use recipe %q: the title %q is not plain", path, f.Title)
+	for _, title := range r.titles() {
+		if !validTitle(title) {
+			return fault.Refusedf("cannot use recipe %q: the title %.128q is not plain", path, title)
 		}
-		if titles[f.Title] {
-			return fault.Refusedf("cannot use recipe %q: the title %q is there twice", path, f.Title)
+		if titles[title] {
+			return fault.Refusedf("cannot use recipe %q: the title %q is there twice", path, title)
 		}
-		titles[f.Title] = true
+		titles[title] = true
+	}
+	for _, i := range r.Images {
+		if !bundle.ValidImageTitle(i.Title) {
+			return fault.Refusedf("cannot use recipe %q: %.128q is no title of an image", path, i.Title).
+				Hint("letters and digits, with a \"-\", \".\", \"_\", \":\", \"@\", \"/\" or \"+\" between them")
+		}
+		if i.From == "" {
+			continue
+		}
+		if _, err := image.Parse(i.From); err != nil {
+			return fmt.Errorf("cannot use recipe %q: %w", path, err)
+		}
 	}
 	return nil
 }
 
-// Fill gives the recipe what the one who builds knows: version and architecture
-// when they are not empty, and the paths of files by title.
-func (r *Recipe) Fill(version, architecture string, files map[string]string) error {
-	if version != "" {
-		r.Version = version
+// titles are all that the bundle will have, but for those of declarations.
+func (r *Recipe) titles() []string {
+	var all []string
+	for _, f := range r.Files {
+		all = append(all, f.Title)
 	}
-	if architecture != "" {
-		r.Architecture = architecture
+	for _, p := range r.Packages {
+		all = append(all, p.Title, p.signatureTitle())
 	}
-	if r.Version == "" || r.Architecture == "" {
-		return fault.Usagef("cannot use recipe: it says no version or no architecture").Hint("give --version and --arch")
+	for _, i := range r.Images {
+		all = append(all, i.Title)
 	}
-	left := len(files)
-	for i, f := range r.Files {
-		if path, ok := files[f.Title]; ok {
-			r.Files[i].Path = path
-			left--
-		} else if f.Path != "" && !filepath.IsAbs(f.Path) {
-			r.Files[i].Path = filepath.Join(r.dir, f.Path)
-		}
-		if r.Files[i].Path == "" {
-			return fault.Usagef("cannot use recipe: it says no path for file %q", f.Title).Hint("give --file %s=PATH", f.Title)
-		}
-	}
-	if left > 0 {
-		return fault.Usagef("cannot use recipe: a file is given that it does not name")
-	}
-	return nil
+	return all
 }
+
+// validTitle reports whether a title can be named in a declaration and shown to a
+// person on one line.
+func validTitle(s string) bool {
+	return s != "" && len(s) <= 255 && utf8.ValidString(s) && !strings.ContainsAny(s, "\"\\") &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// architectures are those there are programs for.
+var architectures = []string{bundle.Architecture("amd64"), bundle.Architecture("arm64")}
+
+func validArchitecture(s string) bool { return slices.Contains(architectures, s) }
 
 // open opens a regular file. A pipe in its place does not hold us up.
 func open(path string) (*os.File, error) {
@@ -151,7 +221,7 @@ func readBounded(path string, max int64) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err == nil && int64(len(b)) > max {
-		err = fmt.Errorf("%q has more than %d bytes", path, max)
+		err = fault.Refusedf("%q has more than %d bytes", path, max)
 	}
 	return b, err
 }

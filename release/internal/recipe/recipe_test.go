@@ -45,10 +45,10 @@ func TestNamesBecomeDigests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Fill("", "", nil); err != nil {
+	if err := r.Fill(Given{}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.Spec(77)
+	s, err := r.Spec(t.Context(), 77)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +80,13 @@ func TestRecipeRefuses(t *testing.T) {
 		{"a key of a file that is not known", "bundle.toml", plainRecipe + "mode = \"0755\"\n", "is not known"},
 		{"no TOML", "bundle.toml", "name = ", "line 1"},
 		{"no name", "bundle.toml", "declarations = [\"web.json\"]\n", "needs a name"},
+		{"a version that is none", "bundle.toml", strings.Replace(plainRecipe, "1.0.0", "1 0", 1), "is no version of a bundle"},
+		{"a name that is none", "bundle.toml", strings.Replace(plainRecipe, `"web"`, `"Web"`, 1), "is no name of a bundle"},
+		{"an architecture that is none", "bundle.toml", strings.Replace(plainRecipe, "x86_64", "mips", 1), `"mips" is no architecture`},
+		{"a host that is none", "bundle.toml", "minimum_host = \"-\"\n" + plainRecipe, "is no version of a host"},
+		{"a title of two lines", "bundle.toml", strings.Replace(plainRecipe, `title = "tool"`, `title = "to\nol"`, 1), "is not plain"},
+		{"a file where an image belongs", "web.json", strings.Replace(plainDeclaration, "file:tool", "image:tool", 1), "no place for the digest of an image"},
+		{"a package that is not there", "web.json", strings.Replace(plainDeclaration, "file:tool", "package:tool", 1), `names the package "tool"`},
 		{"a title twice", "bundle.toml", plainRecipe + "[[file]]\ntitle = \"tool\"\npath = \"tool.bin\"\n", "is there twice"},
 		{"a file nobody needs", "bundle.toml", plainRecipe + "[[file]]\ntitle = \"more\"\npath = \"web.json\"\n", `no declaration needs the file "more"`},
 		{"a digest that is not there", "web.json", strings.Replace(plainDeclaration, "file:tool", "sha256:"+strings.Repeat("0", 64), 1), "is no file of the recipe"},
@@ -97,10 +104,10 @@ func TestRecipeRefuses(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := r.Fill("", "", nil); err != nil {
+			if err := r.Fill(Given{}); err != nil {
 				return err
 			}
-			_, err = r.Spec(1)
+			_, err = r.Spec(t.Context(), 1)
 			return err
 		}()
 		if err == nil || !strings.Contains(err.Error(), c.want) || fault.KindOf(err) != fault.Refused {
@@ -110,20 +117,25 @@ func TestRecipeRefuses(t *testing.T) {
 }
 
 func TestFillSaysWhatIsMissing(t *testing.T) {
+	files := map[string]string{"mesh-controller": "x"}
 	for _, c := range []struct {
-		version string
-		files   map[string]string
-		want    string
+		given Given
+		want  string
 	}{
-		{"", map[string]string{"mesh-controller": "x"}, "no version"},
-		{"1.0.0", nil, `no path for file "mesh-controller"`},
-		{"1.0.0", map[string]string{"mesh-controller": "x", "other": "y"}, "does not name"},
+		{Given{Architecture: "x86_64", Files: files}, "no version"},
+		{Given{Version: "1.0.0", Files: files}, "no architecture"},
+		{Given{Version: "1/0", Architecture: "x86_64", Files: files}, `"1/0" is no version`},
+		{Given{Version: "1.0.0", Architecture: "mips", Files: files}, `"mips" is no architecture`},
+		{Given{Version: "1.0.0", Architecture: "x86_64"}, `no path for file "mesh-controller"`},
+		{Given{Version: "1.0.0", Architecture: "x86_64", Files: map[string]string{"mesh-controller": "x", "other": "y"}}, `file "other" is given, which it does not name`},
+		{Given{Version: "1.0.0", Architecture: "x86_64", Files: files, Packages: files}, `package "mesh-controller" is given, which`},
+		{Given{Version: "1.0.0", Architecture: "x86_64", Files: files, Images: files}, `image "mesh-controller" is given, which`},
 	} {
 		r, err := Read("../../recipes/first-node/bundle.toml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = r.Fill(c.version, "x86_64", c.files)
+		err = r.Fill(c.given)
 		if fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
@@ -139,10 +151,10 @@ func TestFirstNodeRaisesTheControlPlane(t *testing.T) {
 	if err := os.WriteFile(binary, []byte("controller"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Fill("1.0.0", "x86_64", map[string]string{"mesh-controller": binary}); err != nil {
+	if err := r.Fill(Given{Version: "1.0.0", Architecture: "x86_64", Files: map[string]string{"mesh-controller": binary}}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.Spec(1700000000)
+	s, err := r.Spec(t.Context(), 1700000000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,12 +194,26 @@ func TestPipesAreRefused(t *testing.T) {
 		}
 		r, err := Read(path)
 		if err == nil {
-			if err = r.Fill("", "", nil); err == nil {
-				_, err = r.Spec(1)
+			if err = r.Fill(Given{}); err == nil {
+				_, err = r.Spec(t.Context(), 1)
 			}
 		}
 		if err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// One name of an architecture is in the bundle; either may be typed.
+func TestAnArchitectureHasOneName(t *testing.T) {
+	files := map[string]string{"bundle.toml": plainRecipe, "web.json": plainDeclaration, "tool.bin": "tool"}
+	for _, c := range []struct{ written, given, want string }{
+		{"amd64", "", "x86_64"}, {"arm64", "", "aarch64"}, {"x86_64", "arm64", "aarch64"}, {"x86_64", "", "x86_64"},
+	} {
+		files["bundle.toml"] = strings.Replace(plainRecipe, "x86_64", c.written, 1)
+		s, err := specOf(t, files, Given{Architecture: c.given})
+		if err != nil || s.Architecture != c.want {
+			t.Errorf("%+v: %q, %v", c, s.Architecture, err)
 		}
 	}
 }

@@ -1,130 +1,175 @@
 package recipe
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
-	"strconv"
+	"strings"
 
 	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
-)
-
-// In valid JSON a quote inside a string is escaped, so neither pattern can
-// match in the middle of one: `\"source\"` ends in a backslash and a quote.
-var (
-	sourcePattern     = regexp.MustCompile(`("source"\s*:\s*)"file:([^"\\]*)"`)
-	generationPattern = regexp.MustCompile(`("generation"\s*:\s*)"counter"`)
+	"github.com/nox-mesh/nox-mesh/release/internal/image"
 )
 
 // Spec returns what bundle.Build needs, but for the roots, the signers and the
-// creation time, which are the publisher's. Fill was called before.
-func (r *Recipe) Spec(counter uint64) (bundle.Spec, error) {
-	s := bundle.Spec{
-		Name: r.Name, Version: r.Version, Architecture: r.Architecture,
-		MinimumHost: r.MinimumHost, Counter: counter,
+// creation time, which are the publisher's. Fill was called before. Layers are
+// not read before the bundle is built, nor after ctx has ended.
+func (r *Recipe) Spec(ctx context.Context, counter uint64) (bundle.Spec, error) {
+	b := &building{
+		spec: bundle.Spec{
+			Name: r.Name, Version: r.Version, Architecture: r.Architecture,
+			MinimumHost: r.MinimumHost, Counter: counter,
+		},
+		names: newNames(),
 	}
-	byTitle := map[string]digest.Digest{}
 	for _, f := range r.Files {
-		b, err := blob(f)
-		if err != nil {
-			return s, err
+		if err := b.file(ctx, f); err != nil {
+			return b.spec, err
 		}
-		byTitle[f.Title] = b.Digest
-		s.Payload = append(s.Payload, b)
+	}
+	for _, p := range r.Packages {
+		if err := b.pacman(ctx, p); err != nil {
+			return b.spec, err
+		}
+	}
+	for _, i := range r.Images {
+		if err := b.image(ctx, i); err != nil {
+			return b.spec, err
+		}
 	}
 	for _, name := range r.Declarations {
-		d, err := r.declaration(name, byTitle, counter)
-		if err != nil {
-			return s, err
+		if err := b.declaration(r.dir, name); err != nil {
+			return b.spec, err
 		}
-		s.Declarations = append(s.Declarations, d)
 	}
-	return s, closed(s)
+	return b.spec, b.closed()
 }
 
-// blob describes a file; Build hashes it again as it copies it.
-func blob(f File) (bundle.Blob, error) {
-	file, err := open(f.Path)
-	if err != nil {
-		return bundle.Blob{}, fmt.Errorf("cannot read file %q: %w", f.Title, err)
-	}
-	defer file.Close()
-	h := digest.SHA256.Digester()
-	n, err := io.Copy(h.Hash(), file)
-	if err != nil {
-		return bundle.Blob{}, fmt.Errorf("cannot read file %q: %w", f.Title, err)
-	}
-	return bundle.Blob{
-		Digest: h.Digest(), Size: n, Title: f.Title,
-		Open: func() (io.ReadCloser, error) { return open(f.Path) },
-	}, nil
+// A building is a Spec in the making, and what it holds by name.
+type building struct {
+	spec  bundle.Spec
+	names names
+	// declared are the resources of all declarations.
+	declared []resource
 }
 
-func (r *Recipe) declaration(name string, byTitle map[string]digest.Digest, counter uint64) (bundle.Declaration, error) {
+// A resource is one of a declaration.
+type resource struct {
+	declaration.Resource
+	in string
+}
+
+func (b *building) file(ctx context.Context, f File) error {
+	read := blob
+	if f.Compress {
+		read = compressed
+	}
+	one, err := read(ctx, f.Title, f.Path)
+	if err != nil {
+		return fmt.Errorf("cannot read file %q: %w", f.Title, err)
+	}
+	b.names["source"]["file"][f.Title] = digestOf(one)
+	b.spec.Payload = append(b.spec.Payload, one)
+	return nil
+}
+
+func (b *building) image(ctx context.Context, i Image) error {
+	found, err := image.Read(ctx, i.from, b.spec.Architecture)
+	if err != nil {
+		return fmt.Errorf("cannot use image %q: %w", i.Title, err)
+	}
+	for _, other := range b.spec.Images {
+		if digest.FromBytes(other.Manifest) == found.Digest {
+			return fault.Refusedf("cannot use image %q: it is the image %q", i.Title, other.Title).
+				Hint("leave one out, and name the other in its place")
+		}
+	}
+	b.names["image"]["image"][i.Title] = found.Digest
+	b.spec.Images = append(b.spec.Images, bundle.Image{
+		Title: i.Title, MediaType: found.MediaType, Manifest: found.Manifest,
+		Open: func(d v1.Descriptor) (io.ReadCloser, error) {
+			r, err := found.Open(ctx, d)
+			if err != nil {
+				return nil, fmt.Errorf("image %q: %w", i.Title, err)
+			}
+			return r, nil
+		},
+	})
+	return nil
+}
+
+func (b *building) declaration(dir, name string) error {
 	path := name
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.dir, name)
+		path = filepath.Join(dir, name)
 	}
 	text, err := readBounded(path, declaration.MaxSize)
 	if err != nil {
-		return bundle.Declaration{}, fmt.Errorf("cannot read declaration: %w", err)
+		return fmt.Errorf("cannot read declaration: %w", err)
 	}
-	if text, err = fill(text, byTitle, counter); err != nil {
-		return bundle.Declaration{}, fault.Refusedf("cannot use declaration %q: %w", name, err)
+	if text, err = b.names.fill(text, b.spec.Counter); err != nil {
+		return fault.Refusedf("cannot use declaration %q: %w", name, err)
 	}
 	d, err := declaration.Parse(text)
 	if err != nil {
-		return bundle.Declaration{}, fmt.Errorf("cannot use declaration %q: %w", name, err)
+		return fmt.Errorf("cannot use declaration %q: %w", name, err)
 	}
 	for i, res := range d.Resources {
 		if res.File != nil && res.File.Secret {
-			return bundle.Declaration{}, fault.Refusedf("cannot use declaration %q: resources[%d] (%q) has secret content", name, i, res.ID).
+			return fault.Refusedf("cannot use declaration %q: resources[%d] (%q) has secret content", name, i, res.ID).
 				Hint("a bundle is for everybody to read; give the secret to the machine another way")
 		}
+		b.declared = append(b.declared, resource{res, fmt.Sprintf("resources[%d] (%q) of declaration %q", i, res.ID, name)})
 	}
-	return bundle.Declaration{Title: filepath.Base(name), Bytes: text, Needs: d.Sources()}, nil
+	b.spec.Declarations = append(b.spec.Declarations, bundle.Declaration{Title: filepath.Base(name), Bytes: text, Needs: d.Sources()})
+	return nil
 }
 
-// fill puts digests and counter in the place of their names.
-func fill(text []byte, byTitle map[string]digest.Digest, counter uint64) ([]byte, error) {
-	var unknown string
-	text = sourcePattern.ReplaceAllFunc(text, func(m []byte) []byte {
-		part := sourcePattern.FindSubmatch(m)
-		d, ok := byTitle[string(part[2])]
-		if !ok {
-			unknown = string(part[2])
-			return m
-		}
-		return append(append([]byte{}, part[1]...), strconv.Quote(d.String())...)
-	})
-	if unknown != "" {
-		return nil, fmt.Errorf("it names the file %q, the recipe does not", unknown)
+// closed holds that declarations and contents name each other, and that each
+// resource has what it can use.
+func (b *building) closed() error {
+	blobs, images, needed := map[digest.Digest]bool{}, map[digest.Digest]bool{}, map[digest.Digest]bool{}
+	for _, p := range b.spec.Payload {
+		blobs[digestOf(p)] = true
 	}
-	return generationPattern.ReplaceAll(text, []byte("${1}"+strconv.FormatUint(counter, 10))), nil
-}
-
-// closed holds that declarations and payload name each other.
-func closed(s bundle.Spec) error {
-	have, needed := map[digest.Digest]bool{}, map[digest.Digest]bool{}
-	for _, b := range s.Payload {
-		have[b.Digest] = true
+	for _, i := range b.spec.Images {
+		images[digest.FromBytes(i.Manifest)] = true
 	}
-	for _, d := range s.Declarations {
-		for _, n := range d.Needs {
-			if needed[n] = true; !have[n] {
-				return fault.Refusedf("cannot close the bundle: declaration %q needs %s, which is no file of the recipe", d.Title, n)
+	for _, res := range b.declared {
+		for _, n := range res.Sources() {
+			needed[n] = true
+			switch {
+			case res.Container != nil && !images[n]:
+				return fault.Refusedf("cannot close the bundle: %s runs %s, which is no image of the recipe", res.in, n).
+					Hint("name an image by its title, \"image:TITLE\"; the digest of an index is that of no image")
+			case res.Container == nil && !blobs[n]:
+				return fault.Refusedf("cannot close the bundle: %s needs %s, which is no file of the recipe and no package", res.in, n)
 			}
 		}
 	}
-	for _, b := range s.Payload {
-		if !needed[b.Digest] {
-			return fault.Refusedf("cannot close the bundle: no declaration needs the file %q (%s)", b.Title, b.Digest)
+	for _, p := range b.spec.Payload {
+		if needed[digestOf(p)] {
+			continue
+		}
+		if p.MediaType == bundle.MediaTypePackageArchSignature {
+			title := strings.TrimSuffix(p.Title, trust.PackageSignatureSuffix)
+			return fault.Refusedf("cannot close the bundle: no declaration needs the signature of package %q", title).
+				Hint("write \"signature\": \"package:%s\" beside its source: pacman wants both", title)
+		}
+		return fault.Refusedf("cannot close the bundle: no declaration needs the %s %q (%s)", kinds[p.MediaType], p.Title, digestOf(p))
+	}
+	for _, i := range b.spec.Images {
+		if d := digest.FromBytes(i.Manifest); !needed[d] {
+			return fault.Refusedf("cannot close the bundle: no declaration needs the image %q (%s)", i.Title, d)
 		}
 	}
-	return nil
+	return b.checkPackages()
 }
+
+var kinds = map[string]string{bundle.MediaTypeFile: "file", bundle.MediaTypeFileZstd: "file", bundle.MediaTypePackageArch: "package"}

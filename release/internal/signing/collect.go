@@ -3,8 +3,6 @@ package signing
 import (
 	"archive/tar"
 	"compress/gzip"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
+	"github.com/nox-mesh/nox-mesh/release/internal/signing/claim"
 )
 
 // maxHead bounds how far a tarball or bundle is read for signatures, in bytes:
@@ -30,20 +29,6 @@ type collection struct {
 	key      string
 	raw      [][]byte
 	packages [][]byte
-}
-
-// sigstoreBundle is what is read of one.
-type sigstoreBundle struct {
-	Material struct {
-		PublicKey struct {
-			Hint []byte `json:"hint"`
-		} `json:"publicKey"`
-	} `json:"verificationMaterial"`
-	Envelope struct {
-		Signatures []struct {
-			Sig []byte `json:"sig"`
-		} `json:"signatures"`
-	} `json:"dsseEnvelope"`
 }
 
 func collect(dir string, files []string) (*collection, error) {
@@ -118,12 +103,10 @@ func (c *collection) members(r io.Reader) error {
 // take takes the signatures of b, if it is a sigstore bundle, and returns the id
 // of its key.
 func (c *collection) take(b []byte) string {
-	var s sigstoreBundle
-	if json.Unmarshal(b, &s) != nil {
+	got, err := claim.Read(b)
+	if err != nil {
 		return ""
 	}
-	if len(s.Envelope.Signatures) == 1 { // as all of ours have
-		c.raw = append(c.raw, s.Envelope.Signatures[0].Sig)
-	}
-	return hex.EncodeToString(s.Material.PublicKey.Hint)
+	c.raw = append(c.raw, got.Signature)
+	return got.Key
 }

@@ -43,7 +43,7 @@ type Packages interface {
 
 // New refuses a key that the newest root does not name for releases: what it
 // signs nobody would accept.
-func New(key crypto.Signer, packages Packages, roots [][]byte) (*Signer, error) {
+func New(key crypto.Signer, roots [][]byte) (*Signer, error) {
 	policy, err := inForce(roots)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func New(key crypto.Signer, packages Packages, roots [][]byte) (*Signer, error) 
 	if err := policy.May(key.Public(), trust.ScopeRelease); err != nil {
 		return nil, fault.Refusedf("cannot use the release key: the release root does not name it: %w", err)
 	}
-	return &Signer{Key: key, Packages: packages, Roots: roots, Policy: policy}, nil
+	return &Signer{Key: key, Roots: roots, Policy: policy}, nil
 }
 
 func inForce(roots [][]byte) (*trust.Policy, error) {
