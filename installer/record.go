@@ -120,7 +120,7 @@ func (r *record) set(path string, digests ...string) {
 func (r record) parents(l layout.Layout) []string {
 	var all []string
 	for _, dir := range r.Directories {
-		all = append(all, filepath.Dir(l.Path(dir)))
+		all = append(all, l.Path(filepath.Dir(dir)))
 	}
 	for _, f := range r.Files {
 		all = append(all, filepath.Dir(l.Path(f.Path)))

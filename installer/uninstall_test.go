@@ -46,6 +46,21 @@ func TestUninstallLeavesWhatWasThere(t *testing.T) {
 	}
 }
 
+func TestUninstallOfAnImageThatInstallBegan(t *testing.T) {
+	from := newPublisher(t).unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil)
+	l := image(t)
+	if err := os.RemoveAll(l.Root); err != nil {
+		t.Fatal(err)
+	}
+	mustInstall(t, l, from)
+	if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Owner: owns(0), Purge: true}); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(l.Root + "/*"); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
 func TestUninstallAfterAnUpgrade(t *testing.T) {
 	p, l := newPublisher(t), image(t)
 	before := tree(t, l.Root, false)
