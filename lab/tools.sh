@@ -28,6 +28,8 @@ fakeroot=fakeroot                          the package oracle
 bsdtar=libarchive-tools                    the package oracle
 podman=podman                              tests with a container engine
 runc=runc                                  tests with a container engine
+docker-registry=docker-registry            the registry oracle
+ctr=containerd                             the containerd oracle
 /usr/lib/python3/dist-packages/jsonschema=python3-jsonschema   the JSON Schema oracle
 '
 
@@ -55,7 +57,8 @@ install_packages() {
 
 	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		echo "installing ${packages[*]}"
-		export DEBIAN_FRONTEND=noninteractive
+		# No daemon that comes with them is started (https://systemd.io/ENVIRONMENT).
+		export DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1
 		apt-get update -qq
 		apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null
 	else

@@ -174,7 +174,7 @@ func TestKeyringPopulatesPacman(t *testing.T) {
 	keyring = p.keyring("1.1.0")
 	judge("the next keyring, with the next key", keyring, true)
 	populated(keyring)
-	p.keys("promote", "keys")
+	p.keys("promote", "keys", "--shipped", keyring)
 	p.changed()
 	if p.fresh == first {
 		t.Fatal("the first key signs still")

@@ -191,7 +191,7 @@ func TestVerifyOfAPackage(t *testing.T) {
 
 	b.put(pkg+".sig", good)
 	b.release("keys", "rotate", "keys", "--package")
-	b.release("keys", "promote", "keys")
+	b.release("keys", "promote", "keys", "--unshipped")
 	b.release("keys", "export", "keys", "--out", "public")
 	if out, code := b.verify(); code != 0 || !strings.Contains(out, "release root 2") {
 		t.Errorf("after the rotation: exit %d\n%s", code, out)

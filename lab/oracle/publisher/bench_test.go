@@ -199,8 +199,9 @@ func (d *desk) ok(args ...string) string {
 	return r.out
 }
 
-// manner is what every fault looks like.
-var manner = regexp.MustCompile(`^mesh-release: (cannot .+|"[^"]+": .+)\n$`)
+// manner is what every fault looks like: one line, after those that say what is
+// being done.
+var manner = regexp.MustCompile(`^((compiling|packing|comparing)[^\n]*\n)*mesh-release: (cannot .+|"[^"]+": .+)\n$`)
 
 // fault holds that a run ended with an exit code, and one line that says this.
 func (d *desk) fault(what string, r result, code int, says string) {

@@ -20,7 +20,7 @@ func TestEveryVerbHasAnExample(t *testing.T) {
 		if out := d.ok(append(words, "--help")...); !strings.Contains(out, "\nExamples:\n  mesh-release "+verb) {
 			t.Errorf("%q has no example", verb)
 		}
-		d.fault(verb, d.mesh(append(words, "--nosuch")...), 2, "unknown flag: --nosuch; see mesh-release")
+		d.fault(verb, d.mesh(append(words, "--nosuch")...), 2, "there is no flag --nosuch; see mesh-release")
 	}
 }
 
@@ -58,10 +58,11 @@ func TestCommonMistakes(t *testing.T) {
 		{"sign --keys keys folder", 1, "is not a regular file"},
 		{"verify", 2, "; see"},
 		{"verify file", 2, "; give --trust DIR"},
-		{"verify --trust none file", 1, "none: no such file"},
+		{"verify --trust none file", 1, `none: no such file or directory; give the directory that "mesh-release keys export" makes`},
 		{"verify --trust file file", 1, "not a directory"},
 		{"verify --trust folder file", 3, "nothing to trust; put a release root"},
-		{"verify --trust keys none", 1, "none: no such file"},
+		{"verify --trust keys none", 1, "none: no such file or directory; give the directory of a release, or files of one"},
+		{"verify --trust keys file none", 1, "none: no such file or directory; give"},
 		{"verify --trust keys file", 3, `there is no "file.sigstore.json"`},
 		{"verify --trust keys folder", 3, "no finished release"},
 		{"bundle create", 2, "; see"},
@@ -74,7 +75,7 @@ func TestCommonMistakes(t *testing.T) {
 		{"bundle inspect file", 2, "; give --trust DIR"},
 		{"bundle inspect --trust keys none", 1, "none: no such file"},
 		{"bundle inspect --trust keys folder", 1, "directory"},
-		{"bundle inspect --trust keys file", 3, "; fetch it again"},
+		{"bundle inspect --trust keys file", 3, "; copy or download the file again"},
 		{"repo add r", 2, "; see"},
 		{"repo add r none", 2, "; give --keys DIR"},
 		{"repo add --keys keys r none", 1, "none: no such file"},
@@ -89,10 +90,15 @@ func TestCommonMistakes(t *testing.T) {
 		{"repo list --trust keys folder", 3, `"file" does not belong into a repository; move it away`},
 		{"repo list --trust keys file", 1, "not a directory"},
 		{"pack", 2, "; see"},
-		{"pack --version 1.0.0 --counter 1 --keys keys --out o none", 1, "none: no such file"},
+		{"pack --source src --version 1.0.0 --counter 1 --keys keys --out o none", 1, "none: no such file"},
+		{"pack --version 1.0.0 --counter 1 --keys keys --out o none", 1, ".goreleaser.yaml: no such file or directory; run it in the source tree, or give --source DIR"},
+		{"build --version 1.0.0 --counter 1 --keys keys --out o", 1, "; run it in the source tree, or give --source DIR"},
+		{"build --version 1.0.0 --keys keys --out o", 1, "; run it in the source tree, or give --source DIR"},
 		{"rebuild", 2, "; see"},
-		{"rebuild --keys keys none", 1, "no such file"},
-		{"rebuild --keys keys folder", 1, "no such file"},
+		{"rebuild --keys keys none", 1, "none: no such file or directory; give the directory of a release"},
+		{"rebuild --trust none folder", 1, `none: no such file or directory; give the directory that "mesh-release keys export" makes`},
+		{"rebuild --keys none folder", 1, "none: no such file or directory; give the directory of the keys that signed the release, or --trust DIR"},
+		{"rebuild --keys keys folder", 1, "folder/release.json: no such file or directory; give the directory of a release"},
 	} {
 		d.fault(c.line, d.mesh(strings.Fields(c.line)...), c.code, c.says)
 	}

@@ -65,3 +65,21 @@ func TestAProgramThatIsNotHereSkipsOrFails(t *testing.T) {
 		t.Errorf("%q, %+v", path, h)
 	}
 }
+
+func TestAVersionIsWhatTheProgramSays(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("NOX_LAB_CACHE", dir)
+	t.Setenv("PATH", dir)
+	for said, want := range map[string]string{
+		"skopeo version 1.9.3":                          "1.9.3",
+		"tar (GNU tar) 1.34":                            "1.34",
+		"ctr github.com/containerd/containerd 1.6.20~d": "1.6.20",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "program"), []byte("#!/bin/sh\necho '"+said+"'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := Version(t, "program"); got != want {
+			t.Errorf("%q is version %q, not %q", said, got, want)
+		}
+	}
+}
