@@ -6,5 +6,5 @@
 //
 //	go test ./lab/bench/bundle -run '^$' -bench . -benchtime 3x
 //
-// It needs 5 GiB below TMPDIR for as long as it runs, and leaves nothing there.
+// It needs 8 GiB below TMPDIR for as long as it runs, and leaves nothing there.
 package bundle
