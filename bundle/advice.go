@@ -10,6 +10,13 @@ import (
 // again is what to do about a file that is not what its publisher made.
 const again = "copy or download the file again"
 
+// packedAgain is what to do about one that is whole, but that another program wrote
+// as a tar again: it is no bundle, though all of one is in it.
+func packedAgain(err error) error {
+	return fault.Refusedf("%w", err).
+		Hint("it was packed again by another tar: take the publisher's file, or unpack it and make one with mesh-release bundle import")
+}
+
 // advise gives a refusal of the bundle a remedy, unless who refused knew one.
 func advise(err error) error {
 	if fault.KindOf(err) != fault.Refused || fault.RemedyOf(err) != "" {

@@ -74,6 +74,16 @@ func (d *reading) advance(n int64) {
 	}
 }
 
+// pass passes over what is left of a blob that the store has.
+func (d *reading) pass() error {
+	d.tar.onRead = func(n int64) {
+		d.progress.Here += n
+		d.advance(n)
+	}
+	defer func() { d.tar.onRead = d.advance }()
+	return d.tar.skip()
+}
+
 // title is what to call a blob.
 func (d *reading) title(blob digest.Digest) string {
 	return cmp.Or(d.tar.titles[blob], blob.String())
@@ -120,7 +130,7 @@ func (d *reading) reserve(blobs []v1.Descriptor) error {
 func (d *reading) blob(ctx context.Context, b v1.Descriptor) error {
 	if store := d.opts.Store; store != nil {
 		if store.Has(b.Digest, b.Size) {
-			return d.tar.skip()
+			return d.pass()
 		}
 		if err := d.writer.Put(ctx, b.Digest, b.Size, d.tar); d.tar.failed != nil {
 			return d.tar.failed
@@ -128,7 +138,7 @@ func (d *reading) blob(ctx context.Context, b v1.Descriptor) error {
 			return fmt.Errorf("cannot read bundle: member %s: %w", d.tar.called(d.tar.member), err)
 		}
 		// Another process may have been faster.
-		return d.tar.skip()
+		return d.pass()
 	}
 	return d.verify(ctx, b)
 }

@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
-	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
@@ -36,35 +34,28 @@ func build(ctx context.Context, path string, spec Spec) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := durable.OpenDir(filepath.Dir(path))
+	return plan.save(ctx, path, spec.Progress)
+}
+
+// save writes the plan to path, and reads it back.
+func (p *plan) save(ctx context.Context, path string, told Told) (*Info, error) {
+	file, err := openDestination(path)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	base := filepath.Base(path)
-	file, err := dir.Create(base, durable.Perm(0o644))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Abort()
+	defer file.close()
 	w := bufio.NewWriterSize(file, 256<<10)
-	plan.told = spec.told("writing")
-	if err := plan.write(ctx, w); err != nil {
+	if err := p.write(ctx, w, told.of("writing")); err != nil {
 		return nil, err
 	}
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	written := filepath.Join(dir.Name(), durable.TempName(base))
-	info, err := readFile(ctx, written, Options{Policy: plan.policy, Progress: spec.told("reading back")})
+	info, err := readFile(ctx, file.temp, Options{Policy: p.policy, Progress: told.of("reading back")})
 	if err != nil {
 		return nil, fmt.Errorf("the finished file does not read back: %w", err)
 	}
-	return info, file.Commit()
-}
-
-func readBack(ctx context.Context, path string, policy *trust.Policy) (*Info, error) {
-	return readFile(ctx, path, Options{Policy: policy})
+	return info, file.finish()
 }
 
 func readFile(ctx context.Context, path string, opts Options) (*Info, error) {
@@ -81,8 +72,6 @@ func readFile(ctx context.Context, path string, opts Options) (*Info, error) {
 type plan struct {
 	policy *trust.Policy
 	pieces []piece
-	// told, if set, is told how far the writing is.
-	told func(Progress)
 }
 
 // A piece is one member.
@@ -125,7 +114,11 @@ func (p *plan) head(spec Spec, docs *documents) error {
 	if p.policy, err = publisher(spec); err != nil {
 		return err
 	}
-	s := seal{bundle: entry, index: docs.index, roots: spec.Roots, signatures: signatures, others: docs.named}
+	return p.seal(&seal{bundle: entry, index: docs.index, roots: spec.Roots, signatures: signatures, others: imageNames(&v1.Index{Manifests: docs.manifests})})
+}
+
+// seal adds a head.
+func (p *plan) seal(s *seal) error {
 	members, err := s.members()
 	if err != nil {
 		return err
@@ -142,6 +135,12 @@ func (p *plan) body(docs *documents) error {
 	if err != nil {
 		return err
 	}
+	return p.blobs(t, func(d v1.Descriptor) (func() (io.ReadCloser, error), error) { return docs.blobs[d.Digest], nil })
+}
+
+// blobs adds the blobs of the tree, which opener says how to open. Those the head
+// has are there.
+func (p *plan) blobs(t *tree, opener func(v1.Descriptor) (func() (io.ReadCloser, error), error)) error {
 	order, err := t.done()
 	if err != nil {
 		return err
@@ -152,22 +151,29 @@ func (p *plan) body(docs *documents) error {
 	}
 	titles := (&Info{Members: t.members}).titles()
 	for _, b := range order {
-		if name := blobPrefix + b.Digest.Encoded(); !there[name] {
-			p.pieces = append(p.pieces, piece{name, b.Size, docs.blobs[b.Digest], titles[b.Digest]})
+		name := blobPrefix + b.Digest.Encoded()
+		if there[name] {
+			continue
 		}
+		open, err := opener(b)
+		if err != nil {
+			return err
+		}
+		p.pieces = append(p.pieces, piece{name, b.Size, open, titles[b.Digest]})
 	}
 	return nil
 }
 
-func (p *plan) write(ctx context.Context, w io.Writer) error {
+// write tells told, if set, how far it is.
+func (p *plan) write(ctx context.Context, w io.Writer, told func(Progress)) error {
 	var at Progress
 	for _, piece := range p.pieces {
 		at.Total += piece.size
 	}
 	more := func(n int) {
 		at.Done += int64(n)
-		if p.told != nil {
-			p.told(at)
+		if told != nil {
+			told(at)
 		}
 	}
 	for _, piece := range p.pieces {

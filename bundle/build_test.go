@@ -68,14 +68,13 @@ func TestBuildRefusesWhatTheReaderWouldRefuse(t *testing.T) {
 			c.change(&spec)
 			dir := t.TempDir()
 			path := filepath.Join(dir, "b.tar")
-			if err := os.WriteFile(path, []byte("the one before"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			aBundleFile(t, path, 0o600)
+			before := must[[]byte](t)(os.ReadFile(path))
 			_, err := Build(ctx, path, spec)
 			if err == nil || fault.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("got %v, want %q", err, c.text)
 			}
-			if b, _ := os.ReadFile(path); string(b) != "the one before" {
+			if b, _ := os.ReadFile(path); !bytes.Equal(b, before) {
 				t.Error("the file was replaced")
 			}
 			if es, _ := os.ReadDir(dir); len(es) != 1 {

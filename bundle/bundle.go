@@ -8,6 +8,7 @@
 //	index.json           pointers, not trusted
 //	blobs/sha256/D       the bundle index: the signed bytes
 //	the head             {} ; release roots; for each signature its manifest and itself
+//	                     (both have D as their subject), by digest
 //	all manifests        in the order of first mention, walking D depth-first
 //	small blobs          declarations and configs, likewise
 //	large blobs          all others, likewise
@@ -29,7 +30,12 @@
 // and verified, and before it is marked complete; both stay there.
 //
 // Who signs is no part of what is signed: Resign writes a bundle with other
-// signatures, and all that they cover as it was, to the byte.
+// signatures, and all that they cover as it was, to the byte. There is one file for
+// one D with its signatures and roots, so Import writes it again from an image layout
+// in which other programs have carried all of that about.
+//
+// The names by which other programs find images in the file stand in index.json,
+// which is not signed, and must be the titles in D, which is.
 //
 // Each refusal says which member, by its name in the tar and by its title, and what
 // a person can do about it.

@@ -18,10 +18,8 @@ type documents struct {
 	index []byte
 	// manifests are those of D, described as D describes them.
 	manifests []v1.Descriptor
-	// named are the entries of index.json by which other tools find the images.
-	named []v1.Descriptor
-	bytes map[digest.Digest][]byte
-	blobs map[digest.Digest]func() (io.ReadCloser, error)
+	bytes     map[digest.Digest][]byte
+	blobs     map[digest.Digest]func() (io.ReadCloser, error)
 }
 
 func newDocuments(spec Spec) (*documents, error) {
@@ -110,9 +108,6 @@ func (d *documents) payload(all []Blob) error {
 func (d *documents) images(all []Image) error {
 	for _, i := range all {
 		desc := descriptor(i.MediaType, "", i.Manifest)
-		named := desc
-		named.Annotations = map[string]string{v1.AnnotationRefName: i.Title}
-		d.named = append(d.named, named)
 		desc.Annotations = map[string]string{v1.AnnotationTitle: i.Title}
 		d.manifest(desc, i.Manifest)
 		var m v1.Manifest

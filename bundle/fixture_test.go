@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -147,7 +148,7 @@ func (f forgery) members(t testing.TB) []member {
 			layers = append(layers, descriptor(MediaTypeRoot, "", r))
 			ms = append(ms, madeBlob(r))
 		}
-		m := must[[]byte](t)(ours(TypeRoot, nil, nil, layers...))
+		m := must[[]byte](t)(ours(TypeRoot, &subject, nil, layers...))
 		entries = append(entries, descriptor(v1.MediaTypeImageManifest, TypeRoot, m))
 		head = append(append(head, madeBlob(m)), ms...)
 	}
@@ -155,10 +156,14 @@ func (f forgery) members(t testing.TB) []member {
 	if sigs == nil {
 		sigs = must[[][2][]byte](t)(sign(subject, f.signers))
 	}
+	sigs = slices.SortedFunc(slices.Values(sigs), func(a, b [2][]byte) int {
+		return strings.Compare(digest.FromBytes(a[0]).Encoded(), digest.FromBytes(b[0]).Encoded())
+	})
 	for _, s := range sigs {
 		entries = append(entries, descriptor(v1.MediaTypeImageManifest, trust.MediaType, s[0]))
 		head = append(head, madeBlob(s[0]), madeBlob(s[1]))
 	}
+	entries = append(entries, imageNames(&f.index)...)
 	if f.entries != nil {
 		entries = f.entries(entries)
 	}

@@ -54,7 +54,7 @@ func newLot(t testing.TB) *lot {
 	config, layer := []byte("config"), []byte("layer")
 	image := []byte(`{"schemaVersion":2,"config":{"digest":"` + digest.FromBytes(config).String() + `","mediaType":"` + v1.MediaTypeImageConfig +
 		`","size":6},"layers":[{"digest":"` + digest.FromBytes(layer).String() + `","mediaType":"` + v1.MediaTypeImageLayerGzip + `","size":5}]}`)
-	l.bundles = append(l.bundles, signed(t, k, []v1.Descriptor{descriptor(v1.MediaTypeImageManifest, "", image)}, image, config, layer))
+	l.bundles = append(l.bundles, signed(t, k, []v1.Descriptor{titledImage(v1.MediaTypeImageManifest, image)}, image, config, layer))
 	return l
 }
 
@@ -194,7 +194,7 @@ func FuzzDocuments(f *testing.F) {
 			_, err = newTree(x)
 			errs = append(errs, err)
 		}
-		_, err = parseRoots(b)
+		_, err = parseRoots(b, descriptor(v1.MediaTypeImageIndex, "", []byte("d")))
 		errs = append(errs, err)
 		_, err = parseSignature(b, empty)
 		errs = append(errs, err)

@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"slices"
+
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -13,8 +15,13 @@ type pointers struct {
 	bundle     v1.Descriptor
 	roots      *v1.Descriptor
 	signatures []v1.Descriptor
-	// others must turn out to be manifests under D.
+	// others must turn out to be the images of D, by their titles.
 	others []v1.Descriptor
+}
+
+// subject is D as what belongs to it names it.
+func (p *pointers) subject() v1.Descriptor {
+	return v1.Descriptor{MediaType: p.bundle.MediaType, Digest: p.bundle.Digest, Size: p.bundle.Size}
 }
 
 func parsePointers(b []byte) (*pointers, error) {
@@ -43,7 +50,7 @@ func parsePointers(b []byte) (*pointers, error) {
 			}
 			p.roots = &d
 		case d.ArtifactType == trust.MediaType:
-			if len(p.others) > 0 || named {
+			if n := len(p.signatures); len(p.others) > 0 || named || n > 0 && d.Digest < p.signatures[n-1].Digest {
 				return nil, refuse("index.json: entry %d is out of order", i)
 			}
 			p.signatures = append(p.signatures, d)
@@ -73,14 +80,18 @@ func parsePointers(b []byte) (*pointers, error) {
 	return p, nil
 }
 
-// parseRoots returns the descriptors of the release roots, oldest first.
-func parseRoots(b []byte) ([]v1.Descriptor, error) {
+// parseRoots returns the descriptors of the release roots, oldest first, that came
+// with subject.
+func parseRoots(b []byte, subject v1.Descriptor) ([]v1.Descriptor, error) {
 	m, err := parseOurs(b, TypeRoot)
 	if err != nil {
 		return nil, err
 	}
-	if m.Subject != nil || m.Annotations != nil || len(m.Layers) > maxRoots {
-		return nil, refuse("release roots: %d layers, at most %d are read, or a subject or annotations", len(m.Layers), maxRoots)
+	if !isSubject(m.Subject, subject) {
+		return nil, refuse("release roots: their subject is not the bundle index %s", subject.Digest)
+	}
+	if m.Annotations != nil || len(m.Layers) > maxRoots {
+		return nil, refuse("release roots: %d layers, at most %d are read, or annotations", len(m.Layers), maxRoots)
 	}
 	seen := map[digest.Digest]bool{}
 	for _, l := range m.Layers {
@@ -95,6 +106,51 @@ func parseRoots(b []byte) ([]v1.Descriptor, error) {
 	return m.Layers, nil
 }
 
+// isSubject says whether s is subject and says no more.
+func isSubject(s *v1.Descriptor, subject v1.Descriptor) bool {
+	return s != nil && s.Digest == subject.Digest && s.Size == subject.Size && s.MediaType == subject.MediaType && plain(*s)
+}
+
+// imageNames are the entries of index.json for the images in D: by these names
+// other programs find them.
+func imageNames(index *v1.Index) (names []v1.Descriptor) {
+	for _, d := range index.Manifests {
+		if isImage(d) {
+			names = append(names, v1.Descriptor{
+				MediaType: d.MediaType, Digest: d.Digest, Size: d.Size,
+				Annotations: map[string]string{v1.AnnotationRefName: titled(d)},
+			})
+		}
+	}
+	return names
+}
+
+// checkNames holds that index.json names the images of D and nothing else, in the
+// order of D and as they were signed: who takes an image by its name takes what was
+// signed under it.
+func (p *pointers) checkNames(index *v1.Index) error {
+	want := imageNames(index)
+	for i, o := range p.others {
+		at := slices.IndexFunc(want, func(w v1.Descriptor) bool { return w.Digest == o.Digest })
+		if at < 0 {
+			return refuse("index.json: entry %s is no part of the bundle", o.Digest)
+		}
+		if called, signed := o.Annotations[v1.AnnotationRefName], want[at].Annotations[v1.AnnotationRefName]; called != signed {
+			return refuse("index.json: image %s is called %q there, it was signed as %q", o.Digest, clip(called), signed)
+		}
+		if at != i {
+			return refuse("index.json: image %q is out of order", want[at].Annotations[v1.AnnotationRefName])
+		}
+		if o.MediaType != want[at].MediaType || o.Size != want[at].Size || o.ArtifactType != "" {
+			return refuse("index.json: entry %s is not as it was signed", o.Digest)
+		}
+	}
+	if len(p.others) < len(want) {
+		return refuse("index.json: image %q is missing", want[len(p.others)].Annotations[v1.AnnotationRefName])
+	}
+	return nil
+}
+
 // parseSignature returns the descriptor of the signature that a signature
 // manifest about subject holds.
 func parseSignature(b []byte, subject v1.Descriptor) (v1.Descriptor, error) {
@@ -102,8 +158,7 @@ func parseSignature(b []byte, subject v1.Descriptor) (v1.Descriptor, error) {
 	if err != nil {
 		return v1.Descriptor{}, err
 	}
-	s := m.Subject
-	if s == nil || s.Digest != subject.Digest || s.Size != subject.Size || s.MediaType != subject.MediaType || !plain(*s) {
+	if !isSubject(m.Subject, subject) {
 		return v1.Descriptor{}, refuse("bad signature: its subject is not the bundle index %s", subject.Digest)
 	}
 	if len(m.Layers) != 1 || m.Layers[0].MediaType != trust.MediaType || m.Layers[0].ArtifactType != "" || !plain(m.Layers[0]) {

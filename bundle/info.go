@@ -48,7 +48,8 @@ type Member struct {
 	Digest    digest.Digest `json:"digest"`
 	Size      int64         `json:"size"`
 	MediaType string        `json:"media_type"`
-	// Title is the name its author gave it, or "". It is no path.
+	// Title is the name its author gave it, or says which part it is of what image,
+	// as in "web, layer 2 of 3". It is no path.
 	Title string `json:"title,omitempty"`
 	// Content and ContentSize are of what a compressed file expands to, which is
 	// what declarations name; "" and 0 of any other.
@@ -72,10 +73,7 @@ func (m Member) Kind() string {
 	case v1.MediaTypeImageConfig, mediaTypeDockerConfig:
 		return "image configuration"
 	}
-	if m.Title == "" {
-		return "image layer" // nothing else has no title
-	}
-	return m.MediaType
+	return "image layer" // in whatever way it is packed
 }
 
 // refName is the bundle's name in a content store, for other tools.

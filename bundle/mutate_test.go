@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"regexp"
 	"slices"
@@ -25,7 +26,7 @@ import (
 type mutant struct {
 	t       testing.TB
 	members []member
-	signers []crypto.Signer // of the first signature, the second, …
+	signers []crypto.Signer // those there are
 }
 
 // The steps of a script are five bytes each: what, which member, where (two
@@ -123,9 +124,9 @@ func (m *mutant) replace(i int, body []byte) {
 			return // it was renamed
 		}
 		mention := regexp.MustCompile(`"digest":"sha256:` + regexp.QuoteMeta(old) + `"([^{}]*)"size":[0-9]+`)
-		above := -1
+		above, size := -1, strconv.Itoa(len(body))
 		for j := range m.members {
-			text := mention.ReplaceAll(m.members[j].body, []byte(`"digest":"sha256:`+now+`"${1}"size":`+strconv.Itoa(len(body))))
+			text := mention.ReplaceAll(m.members[j].body, []byte(`"digest":"sha256:`+now+`"${1}"size":`+size))
 			switch {
 			case bytes.Equal(text, m.members[j].body):
 			case m.members[j].name() == indexName:
@@ -137,10 +138,45 @@ func (m *mutant) replace(i int, body []byte) {
 			}
 		}
 		if above < 0 {
+			m.order()
 			return
 		}
 		i = above
 	}
+}
+
+// order puts signatures in the order of their new digests, in index.json too.
+func (m *mutant) order() {
+	index := slices.IndexFunc(m.members, func(one member) bool { return one.name() == indexName })
+	if index < 0 {
+		return
+	}
+	var x v1.Index
+	if canonical.Unmarshal(m.members[index].body, &x) != nil {
+		return
+	}
+	var entries []int
+	for i, e := range x.Manifests {
+		if e.ArtifactType == trust.MediaType {
+			entries = append(entries, i)
+		}
+	}
+	at := func(e v1.Descriptor) int {
+		return slices.IndexFunc(m.members, func(one member) bool { return one.name() == blobPrefix+strings.TrimPrefix(string(e.Digest), "sha256:") })
+	}
+	for i := range entries {
+		for j := range i {
+			a, b := &x.Manifests[entries[j]], &x.Manifests[entries[i]]
+			p, q := at(*a), at(*b)
+			if a.Digest <= b.Digest || p < 0 || q < 0 || p+1 >= len(m.members) || q+1 >= len(m.members) {
+				continue
+			}
+			*a, *b = *b, *a
+			m.members[p], m.members[q] = m.members[q], m.members[p]
+			m.members[p+1], m.members[q+1] = m.members[q+1], m.members[p+1]
+		}
+	}
+	m.members[index] = made(indexName, must[[]byte](m.t)(canonical.Marshal(x)))
 }
 
 // resign makes a new signature for the D that the signature manifest in member j,
@@ -154,13 +190,14 @@ func (m *mutant) resign(j int, text []byte) {
 	subject := v1.Descriptor{
 		MediaType: v1.MediaTypeImageIndex, Size: int64(length), Digest: digest.NewDigestFromEncoded(digest.SHA256, string(sub[1])),
 	}
-	n := 0
-	for _, before := range m.members[:j] {
-		if bytes.Contains(before.body, []byte(trust.PredicateType)) {
-			n++
+	signer := m.signers[0]
+	for _, k := range m.signers { // who signed it before
+		id := must[[]byte](m.t)(hex.DecodeString(must[string](m.t)(trust.KeyID(k.Public()))))
+		if bytes.Contains(m.members[j+1].body, []byte(base64.StdEncoding.EncodeToString(id))) {
+			signer = k
 		}
 	}
-	pair := must[[][2][]byte](m.t)(sign(subject, []crypto.Signer{m.signers[n%len(m.signers)]}))[0]
+	pair := must[[][2][]byte](m.t)(sign(subject, []crypto.Signer{signer}))[0]
 	old, size := strings.TrimPrefix(m.members[j].name(), blobPrefix), len(m.members[j].body)
 	m.members[j], m.members[j+1] = madeBlob(pair[0]), madeBlob(pair[1])
 	for k := range m.members {

@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
@@ -29,8 +30,9 @@ type Options struct {
 type Progress struct {
 	// Title names the member that is being read, or is its digest.
 	Title string
-	// Done and Total are bytes of content.
-	Done, Total int64
+	// Done and Total are bytes of content; Here are those of Done that the store
+	// had already.
+	Done, Total, Here int64
 }
 
 // Read reads a bundle from r, a file or a pipe, to its end. Every error about
@@ -143,7 +145,7 @@ func (d *reading) readHead() error {
 		if err != nil {
 			return err
 		}
-		layers, err := parseRoots(b)
+		layers, err := parseRoots(b, d.pointers.subject())
 		if err != nil {
 			return err
 		}
@@ -160,7 +162,7 @@ func (d *reading) readHead() error {
 		if err != nil {
 			return err
 		}
-		layer, err := parseSignature(m, d.pointers.bundle)
+		layer, err := parseSignature(m, d.pointers.subject())
 		if err != nil {
 			return err
 		}
@@ -191,6 +193,9 @@ func (d *reading) readManifests() (err error) {
 	if d.tree, err = newTree(d.root); err != nil {
 		return publishers(err)
 	}
+	if err := d.pointers.checkNames(d.root); err != nil {
+		return err
+	}
 	for {
 		m, ok := d.tree.next()
 		if !ok {
@@ -202,11 +207,6 @@ func (d *reading) readManifests() (err error) {
 		}
 		if err := d.tree.read(m, b); err != nil {
 			return publishers(err)
-		}
-	}
-	for _, o := range d.pointers.others {
-		if m, ok := d.tree.mentioned[o.Digest]; !ok || !m.manifest || m.size != o.Size {
-			return refuse("index.json: entry %s is no part of the bundle", o.Digest)
 		}
 	}
 	if _, err := d.tree.done(); err != nil {
@@ -233,9 +233,10 @@ func (d *reading) mark() error {
 	if d.opts.Store == nil {
 		return nil
 	}
-	with := d.pointers.signatures
+	var with []v1.Descriptor
 	if d.pointers.roots != nil {
-		with = append([]v1.Descriptor{*d.pointers.roots}, with...)
+		with = append(with, *d.pointers.roots)
 	}
+	with = slices.Concat(with, d.pointers.signatures, d.pointers.others)
 	return d.writer.Mark(d.pointers.bundle, d.info.refName(), with...)
 }

@@ -402,7 +402,7 @@ func TestT46MemoryDoesNotGrowWithTheContent(t *testing.T) {
 	p := must[*plan](t)(newPlan(spec))
 	r, w := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- w.CloseWithError(p.write(ctx, w)) }()
+	go func() { done <- w.CloseWithError(p.write(ctx, w, nil)) }()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	must[*Info](t)(Read(ctx, r, Options{Policy: trusting(t, k.Public())}))

@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -266,6 +267,11 @@ func TestPointersThatAreNotPlainAreRefused(t *testing.T) {
 		{"none", change(func([]v1.Descriptor) []v1.Descriptor { return []v1.Descriptor{} }), "no entry"},
 		{"another name", at(0, func(d *v1.Descriptor) { d.Annotations = map[string]string{v1.AnnotationRefName: "x"} }), "no bundle"},
 		{"T-51 another product", at(0, func(d *v1.Descriptor) { d.ArtifactType = "application/x" }), "no bundle"},
+		{"signatures out of order", change(func(es []v1.Descriptor) []v1.Descriptor {
+			d := es[1]
+			d.Digest = digest.NewDigestFromEncoded(digest.SHA256, strings.Repeat("0", 64))
+			return append(es, d)
+		}), "out of order"},
 		{"an entry more", change(func(es []v1.Descriptor) []v1.Descriptor { return append(es, stranger) }), "no part of the bundle"},
 		{"a stranger first", change(func(es []v1.Descriptor) []v1.Descriptor { return append([]v1.Descriptor{stranger}, es...) }), "no bundle"},
 		{"platform", at(0, func(d *v1.Descriptor) { d.Platform = &v1.Platform{OS: "linux", Architecture: "amd64"} }), "more than it may"},
@@ -284,8 +290,8 @@ func TestPointersThatAreNotPlainAreRefused(t *testing.T) {
 		{"T-47 seventeen signatures", change(func(es []v1.Descriptor) []v1.Descriptor {
 			for i := range 16 {
 				d := es[1]
-				d.Digest = digest.FromString(string(rune(i)))
-				es = append(es, d)
+				d.Digest = digest.NewDigestFromEncoded(digest.SHA256, fmt.Sprintf("%064x", i)) // before all others
+				es = slices.Insert(es, 1+i, d)
 			}
 			return es
 		}), "at most 16"},

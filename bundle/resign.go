@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/opencontainers/go-digest"
-	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
-	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
@@ -33,6 +30,9 @@ type Resigning struct {
 	// Roots is the chain of release roots that the bundle shall carry, oldest
 	// first; nil leaves it as it is. It holds each root the bundle carries.
 	Roots [][]byte
+	// Progress, if set, is told as the bundle is "reading", "writing" and "reading
+	// back".
+	Progress Told
 }
 
 // A Resigned says what Resign changed.
@@ -65,7 +65,7 @@ func resign(ctx context.Context, in, out string, r Resigning) (*Resigned, error)
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
 		return nil, fault.Refusedf("%q is not a regular file", in).Hint("save the bundle to a file first")
 	}
-	d := &reading{opts: Options{Policy: r.Policy}, tar: newTarReader(ctx, f), received: map[digest.Digest]int64{}}
+	d := &reading{opts: Options{Policy: r.Policy, Progress: r.Progress.of("reading")}, tar: newTarReader(ctx, f), received: map[digest.Digest]int64{}}
 	if err := d.walk(ctx, stateLayout, stateAdmit); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func resign(ctx context.Context, in, out string, r Resigning) (*Resigned, error)
 	if _, err := f.Seek(rest, io.SeekStart); err != nil {
 		return nil, err
 	}
-	info, err := seal.write(ctx, f, out, policy)
+	info, err := seal.write(ctx, f, out, policy, r.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,7 @@ func (d *reading) sealed(r Resigning) (*seal, *trust.Policy, error) {
 			s.signatures = append(s.signatures, old)
 		}
 	}
-	subject := v1.Descriptor{MediaType: d.pointers.bundle.MediaType, Digest: d.pointers.bundle.Digest, Size: d.pointers.bundle.Size}
-	fresh, err := sign(subject, r.Signers)
+	fresh, err := sign(d.pointers.subject(), r.Signers)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,22 +147,16 @@ func (d *reading) sealed(r Resigning) (*seal, *trust.Policy, error) {
 }
 
 // write writes the head, and after it all that is left of rest.
-func (s *seal) write(ctx context.Context, rest *os.File, out string, policy *trust.Policy) (*Info, error) {
+func (s *seal) write(ctx context.Context, rest *os.File, out string, policy *trust.Policy, told Told) (*Info, error) {
 	members, err := s.members()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := durable.OpenDir(filepath.Dir(out))
+	file, err := openDestination(out)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	base := filepath.Base(out)
-	file, err := dir.Create(base, durable.Perm(0o644))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Abort()
+	defer file.close()
 	var head bytes.Buffer
 	for _, m := range members {
 		h := header(m.name, int64(len(m.bytes)))
@@ -176,24 +169,32 @@ func (s *seal) write(ctx context.Context, rest *os.File, out string, policy *tru
 	}
 	// In pieces, to end when told to. From file to file the kernel copies, or
 	// shares, by copy_file_range(2).
+	var at Progress
+	if fi, err := rest.Stat(); err == nil {
+		begin, _ := rest.Seek(0, io.SeekCurrent)
+		at.Total = fi.Size() - begin
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("interrupted: %w", err)
 		}
-		n, err := file.ReadFrom(&io.LimitedReader{R: rest, N: 256 << 20})
+		n, err := file.ReadFrom(&io.LimitedReader{R: rest, N: 64 << 20})
 		if err != nil {
 			return nil, err
 		}
 		if n == 0 {
 			break
 		}
+		if at.Done += n; told != nil {
+			told("writing", at)
+		}
 	}
-	info, err := readBack(ctx, filepath.Join(dir.Name(), durable.TempName(base)), policy)
+	info, err := readFile(ctx, file.temp, Options{Policy: policy, Progress: told.of("reading back")})
 	if err != nil {
 		return nil, fmt.Errorf("the finished file does not read back: %w", err)
 	}
 	if info.Digest != s.bundle.Digest {
 		return nil, fmt.Errorf("internal error: the finished file is of %s", info.Digest)
 	}
-	return info, file.Commit()
+	return info, file.finish()
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
@@ -88,7 +89,7 @@ func TestResignedIsAsBuilt(t *testing.T) {
 		{"the other key in its place", built(nil, old), Resigning{Policy: trusting(t, old.Public()), Signers: []crypto.Signer{young}}, built(nil, young), 1},
 		{"the same key again", built(nil, old), Resigning{Policy: trusting(t, old.Public()), Signers: []crypto.Signer{old}}, built(nil, old), 0},
 		{"old and new", built(chain(2), old), Resigning{Policy: h.policy(2), Signers: []crypto.Signer{young}, Add: true}, built(chain(2), old, young), 0},
-		{"old and new, twice", built(chain(2), old, young), Resigning{Policy: h.policy(2), Signers: []crypto.Signer{young}, Add: true}, built(chain(2), old, young), 0},
+		{"old and new, twice", built(chain(2), young, old), Resigning{Policy: h.policy(2), Signers: []crypto.Signer{young}, Add: true}, built(chain(2), old, young), 0},
 		{"only new", built(chain(2), old, young), Resigning{Policy: h.policy(2), Signers: []crypto.Signer{young}}, built(chain(2), young), 1},
 		{"two new", built(chain(2), old), Resigning{Policy: h.policy(2), Signers: []crypto.Signer{young, third}, Add: true}, built(chain(2), old, young, third), 0},
 		{"a longer chain", built(chain(1), old), Resigning{Policy: h.policy(2), Signers: []crypto.Signer{young}, Add: true, Roots: chain(2)}, built(chain(2), old, young), 0},
@@ -96,6 +97,7 @@ func TestResignedIsAsBuilt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := put(t, c.from)
+			before := must[os.FileInfo](t)(os.Stat(in))
 			out := filepath.Join(t.TempDir(), "other")
 			done, err := Resign(ctx, in, out, c.resigning)
 			if err != nil {
@@ -117,8 +119,8 @@ func TestResignedIsAsBuilt(t *testing.T) {
 			if es := must[[]os.DirEntry](t)(os.ReadDir(filepath.Dir(in))); len(es) != 1 {
 				t.Errorf("%d files are left", len(es))
 			}
-			if fi := must[os.FileInfo](t)(os.Stat(in)); fi.Mode().Perm() != 0o644 {
-				t.Errorf("mode %v", fi.Mode())
+			if fi := must[os.FileInfo](t)(os.Stat(in)); fi.Mode() != before.Mode() {
+				t.Errorf("mode %v, was %v", fi.Mode(), before.Mode())
 			}
 		})
 	}
@@ -142,8 +144,8 @@ func TestARotationThroughResign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, k := range want {
-			if got := keysOf(info.Signers); len(got) != len(want) || got[i] != must[string](t)(trust.KeyID(k.Public())) {
+		for _, k := range want {
+			if got := keysOf(info.Signers); len(got) != len(want) || !slices.Contains(got, must[string](t)(trust.KeyID(k.Public()))) {
 				t.Fatalf("signed by %v", got)
 			}
 		}

@@ -1,6 +1,9 @@
 package bundle
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -16,7 +19,8 @@ type seal struct {
 	index  []byte
 	// roots are the chain of release roots, oldest first; may be none.
 	roots [][]byte
-	// signatures are signature manifests, each with its signature.
+	// signatures are signature manifests, each with its signature; who made them
+	// first means nothing, so they are written in the order of their digests.
 	signatures [][2][]byte
 	// others are the entries of index.json for what is under D.
 	others []v1.Descriptor
@@ -31,17 +35,21 @@ func (s seal) members() ([]named, error) {
 		for _, r := range s.roots {
 			layers = append(layers, descriptor(MediaTypeRoot, "", r))
 		}
-		m, err := ours(TypeRoot, nil, nil, layers...)
+		subject := descriptor(s.bundle.MediaType, "", s.index)
+		m, err := ours(TypeRoot, &subject, nil, layers...)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := parseRoots(m); err != nil {
+		if _, err := parseRoots(m, subject); err != nil {
 			return nil, err
 		}
 		entries = append(entries, descriptor(v1.MediaTypeImageManifest, TypeRoot, m))
 		blobs = append(append(blobs, m), s.roots...)
 	}
-	for _, sig := range s.signatures {
+	signatures := slices.SortedFunc(slices.Values(s.signatures), func(a, b [2][]byte) int {
+		return cmp.Compare(digest.FromBytes(a[0]), digest.FromBytes(b[0]))
+	})
+	for _, sig := range signatures {
 		entries = append(entries, descriptor(v1.MediaTypeImageManifest, trust.MediaType, sig[0]))
 		blobs = append(blobs, sig[0], sig[1])
 	}

@@ -52,6 +52,13 @@ func TestASignedIndexThatBreaksARuleIsRefused(t *testing.T) {
 	}
 }
 
+// titledImage describes an image as D does.
+func titledImage(mediaType string, b []byte) v1.Descriptor {
+	d := descriptor(mediaType, "", b)
+	d.Annotations = map[string]string{v1.AnnotationTitle: "web"}
+	return d
+}
+
 // signed makes a bundle with one declaration and other manifests and blobs.
 func signed(t testing.TB, k crypto.Signer, manifests []v1.Descriptor, rest ...[]byte) []byte {
 	t.Helper()
@@ -80,7 +87,7 @@ func TestContainerImagesAreCarriedUntouched(t *testing.T) {
 	leaf := descriptor(v1.MediaTypeImageManifest, "", image)
 	list := must[[]byte](t)(json.Marshal(v1.Index{Versioned: versioned, Manifests: []v1.Descriptor{{
 		MediaType: leaf.MediaType, Digest: leaf.Digest, Size: leaf.Size, Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}}}))
-	b := signed(t, k, []v1.Descriptor{descriptor(v1.MediaTypeImageIndex, "", list)}, list, image, config, layer)
+	b := signed(t, k, []v1.Descriptor{titledImage(v1.MediaTypeImageIndex, list)}, list, image, config, layer)
 	store := openStore(t)
 	info := must[*Info](t)(Read(ctx, bytes.NewReader(b), Options{Policy: trusting(t, k.Public()), Store: store}))
 	if len(info.Members) != 3 || info.Size != 11+6+5 {
@@ -90,14 +97,14 @@ func TestContainerImagesAreCarriedUntouched(t *testing.T) {
 		t.Error("the manifest was touched")
 	}
 	// The other way round the layer comes before the config: out of order.
-	bad := signed(t, k, []v1.Descriptor{descriptor(v1.MediaTypeImageIndex, "", list)}, list, image, layer, config)
+	bad := signed(t, k, []v1.Descriptor{titledImage(v1.MediaTypeImageIndex, list)}, list, image, layer, config)
 	_, err := Read(ctx, bytes.NewReader(bad), Options{Policy: trusting(t, k.Public())})
 	refused(t, err, "must come first")
 	doubled := bytes.Replace(image, []byte(`"layers"`), []byte(`"layers": [], "layers"`), 1)
-	bad = signed(t, k, []v1.Descriptor{descriptor(v1.MediaTypeImageManifest, "", doubled)}, doubled)
+	bad = signed(t, k, []v1.Descriptor{titledImage(v1.MediaTypeImageManifest, doubled)}, doubled)
 	untouched(t, bad, trusting(t, k.Public()), "there twice")
 	below := must[[]byte](t)(ours(TypePayload, nil, nil, leaf))
-	bad = signed(t, k, []v1.Descriptor{descriptor(v1.MediaTypeImageManifest, "", below)}, below)
+	bad = signed(t, k, []v1.Descriptor{titledImage(v1.MediaTypeImageManifest, below)}, below)
 	untouched(t, bad, trusting(t, k.Public()), "among the layers")
 }
 

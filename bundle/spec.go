@@ -37,19 +37,24 @@ type Spec struct {
 	// N.root.json hold them. When there are any, each signer must be a release
 	// key of the last.
 	Roots [][]byte
-	// Signers sign the bundle, one signature each; at least one, at most 16.
+	// Signers sign the bundle, one signature each; at least one, at most 16. Their
+	// order means nothing.
 	Signers []crypto.Signer
-	// Progress, if set, is called as content is "writing" and then as it is
-	// "reading back", from the same goroutine.
-	Progress func(doing string, p Progress)
+	// Progress, if set, is told as content is "writing" and then as it is "reading
+	// back".
+	Progress Told
 }
 
-// told is who is told of progress while the bundle is doing something, or nil.
-func (s Spec) told(doing string) func(Progress) {
-	if s.Progress == nil {
+// Told is who is told how far a work is, from the goroutine that does it. It is
+// begun anew when doing, a verb, is another.
+type Told func(doing string, p Progress)
+
+// of is who is told while one thing is done, or nil.
+func (t Told) of(doing string) func(Progress) {
+	if t == nil {
 		return nil
 	}
-	return func(p Progress) { s.Progress(doing, p) }
+	return func(p Progress) { t(doing, p) }
 }
 
 // A Declaration is a document to the bundle, and the digests it needs.

@@ -96,15 +96,17 @@ func stored(ctx context.Context, store *content.Store, d digest.Digest, with []v
 // beside reads the release roots and signatures that were marked with a bundle.
 func beside(store *content.Store, subject v1.Descriptor, with []v1.Descriptor) (roots, signatures [][]byte, err error) {
 	for _, w := range with {
+		if w.ArtifactType != TypeRoot && w.ArtifactType != trust.MediaType {
+			continue // the name of an image
+		}
 		b, err := store.Read(w.Digest, maxHeadManifest)
 		if err != nil {
 			return nil, nil, err
 		}
-		var layers []v1.Descriptor
+		layers := make([]v1.Descriptor, 1)
 		if w.ArtifactType == TypeRoot {
-			layers, err = parseRoots(b)
+			layers, err = parseRoots(b, subject)
 		} else {
-			layers = make([]v1.Descriptor, 1)
 			layers[0], err = parseSignature(b, subject)
 		}
 		if err != nil {

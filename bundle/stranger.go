@@ -85,8 +85,8 @@ func packed(name string) error {
 // layout that another program wrote.
 func repacked(name string, err error) error {
 	switch dir, _, _ := strings.Cut(strings.TrimPrefix(name, "./"), "/"); dir {
-	case "blobs", indexName, layoutName, "":
-		return fault.Refusedf("%w", err).Hint("fetch the publisher's file: a bundle that was unpacked and packed again is none")
+	case "blobs", indexName, layoutName, "", "PaxHeaders", "PaxHeader":
+		return packedAgain(err)
 	}
 	return err
 }

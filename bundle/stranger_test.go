@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -72,9 +73,9 @@ func TestTheWrongFileIsCalledByItsName(t *testing.T) {
 		{"a key", []byte("-----BEGIN PUBLIC KEY-----\n"), "a key or a signature", ".bundle.tar"},
 		{"a package", tarOf(t, ".PKGINFO", []byte("pkgname = x")), "it is a package", "packages are for pacman"},
 		{"an archive of docker", tarOf(t, "manifest.json", []byte("[]")), "archive of container images", ".bundle.tar"},
-		{"packed anew", tarOf(t, "./blobs/sha256/x", nil), "not canonical", "unpacked and packed again is none"},
-		{"packed anew by another tar", tarOf(t, layoutName, []byte(layoutBytes)), "not canonical", "unpacked and packed again is none"},
-		{"sorted by another program", join(madeBlob([]byte("x"))), "unexpected member", "unpacked and packed again is none"},
+		{"packed anew", tarOf(t, "./blobs/sha256/x", nil), "not canonical", "packed again by another tar"},
+		{"packed anew by another tar", tarOf(t, layoutName, []byte(layoutBytes)), "not canonical", "packed again by another tar"},
+		{"sorted by another program", join(madeBlob([]byte("x"))), "unexpected member", "packed again by another tar"},
 		{"another tar", tarOf(t, "etc/passwd", nil), "not canonical", "download the file again"},
 		{"text", []byte(strings.Repeat("some text\n", 100)), "not canonical", "download the file again"},
 		{"noise", noisy, "not canonical", "download the file again"},
@@ -118,7 +119,10 @@ func TestEveryRefusalHasARemedy(t *testing.T) {
 		{"truncated", good[:len(good)-2000], `("large"))`, "download the file again"},
 		{"unexpected member", join(append(ms[:len(ms):len(ms)], madeBlob([]byte("x")))...), "unexpected member", "download the file again"},
 		{"duplicate", join(append(ms[:len(ms):len(ms)], ms[len(ms)-1])...), `("large")`, "download the file again"},
-		{"not canonical", append(bytes.Clone(good), 0), "not canonical", "download the file again"},
+		{"packed again", append(bytes.Clone(good), make([]byte, 512)...), "not canonical", "mesh-release bundle import"},
+		{"packed again in part", slices.Concat(good[:len(good)-1024], tarOf(t, "./x", nil)), "not canonical", "mesh-release bundle import"},
+		{"not canonical", append(bytes.Clone(good), 'x'), "not canonical", "download the file again"},
+		{"a damaged header", slices.Concat(good[:len(good)-1024], bytes.Repeat([]byte("x"), 1024)), "not canonical", "download the file again"},
 		{"signed and wrong", join(f.members(t)...), "is no name", "ask its publisher"},
 	} {
 		_, err := Read(ctx, bytes.NewReader(c.b), Options{Policy: trusting(t, k.Public())})

@@ -52,6 +52,19 @@ func header(name string, size int64) block {
 	return b
 }
 
+// summed says whether the checksum of a header is right: then a tar wrote it as it
+// is, and it was not damaged since.
+func (b *block) summed() bool {
+	want, err := strconv.ParseInt(strings.Trim(string(b[offChecksum:offChecksum+8]), " \x00"), 8, 64)
+	sum := int64(8 * ' ') // the checksum counts as blanks
+	for i, c := range b {
+		if i < offChecksum || i >= offChecksum+8 {
+			sum += int64(c)
+		}
+	}
+	return err == nil && sum == want
+}
+
 // parseHeader returns name and size of a header, which must be what header
 // writes for them.
 func parseHeader(b *block) (string, int64, error) {
@@ -154,8 +167,11 @@ func (t *tarReader) next() (name string, size int64, end bool, err error) {
 		return "", 0, true, nil
 	}
 	name, size, err = parseHeader(&b)
-	if err != nil && first {
+	switch {
+	case err != nil && first:
 		err = repacked(name, err)
+	case err != nil && b.summed():
+		err = packedAgain(err)
 	}
 	if err != nil {
 		return "", 0, false, err
@@ -243,10 +259,14 @@ func (t *tarReader) end() error {
 		return refuse("not canonical: one end block instead of two")
 	}
 	for {
-		n, err := t.r.Read(b[:1])
+		n, err := t.r.Read(b[:])
 		switch {
 		case n > 0:
-			return refuse("not canonical: trailing bytes after the end")
+			err := refuse("not canonical: trailing bytes after the end")
+			if len(bytes.Trim(b[:n], "\x00")) == 0 {
+				return packedAgain(err) // a tar fills its last record with zeros
+			}
+			return err
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/opencontainers/go-digest"
@@ -24,6 +25,8 @@ type tree struct {
 	declarations []Member
 	members      []Member
 	titles       map[string]bool
+	// images are the titles of images, by each manifest that is of one.
+	images map[digest.Digest]string
 	// expansions are the compressed blobs, and expanded the sizes of what is in
 	// them.
 	expansions map[digest.Digest]expansion
@@ -41,17 +44,43 @@ type mention struct {
 }
 
 func newTree(index *v1.Index) (*tree, error) {
-	t := &tree{mentioned: map[digest.Digest]mention{}, titles: map[string]bool{}}
+	t := &tree{mentioned: map[digest.Digest]mention{}, titles: map[string]bool{}, images: map[digest.Digest]string{}}
 	for _, d := range index.Manifests {
-		if d.Platform != nil {
-			// With one, podman silently loads the first image only.
-			return nil, refuse("bundle index: the descriptor of %s has a platform", clip(string(d.Digest)))
+		if err := t.direct(d); err != nil {
+			return nil, err
 		}
 	}
 	if err := t.push(index.Manifests); err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// direct holds what D may say of a manifest: that it is one of ours and no more, or
+// that it is an image, and its title.
+func (t *tree) direct(d v1.Descriptor) error {
+	title := titled(d)
+	switch {
+	case d.Platform != nil:
+		// With one, podman silently loads the first image only.
+		return refuse("bundle index: the descriptor of %s has a platform", clip(string(d.Digest)))
+	case !isImage(d) && plain(d):
+		return nil
+	case !isImage(d) || d.ArtifactType != "" || len(d.URLs) > 0 || d.Data != nil || len(d.Annotations) != 1 || !ValidImageTitle(title):
+		return refuse("bundle index: the descriptor of %s is neither plain nor that of an image with a title", clip(string(d.Digest)))
+	case t.titles[title]:
+		return refuse("bundle index: the title %q is there twice", title)
+	case t.images[d.Digest] != "":
+		return refuse("bundle index: image %q is there under another title, %q", title, t.images[d.Digest])
+	}
+	t.titles[title], t.images[d.Digest] = true, title
+	return nil
+}
+
+// isImage says of a descriptor in D whether it is that of an image: all that is
+// not ours is.
+func isImage(d v1.Descriptor) bool {
+	return d.ArtifactType != TypeDeclaration && d.ArtifactType != TypePayload
 }
 
 // push puts the manifests that one document mentions before all others.
@@ -115,6 +144,11 @@ func (t *tree) read(d v1.Descriptor, b []byte) error {
 		if x.MediaType != "" && x.MediaType != d.MediaType {
 			return refuse("manifest %s: its type is %q, not %q", d.Digest, clip(x.MediaType), d.MediaType)
 		}
+		for _, m := range x.Manifests {
+			if t.images[m.Digest] == "" {
+				t.images[m.Digest] = t.images[d.Digest]
+			}
+		}
 		return t.push(x.Manifests)
 	default:
 		var m v1.Manifest
@@ -124,8 +158,12 @@ func (t *tree) read(d v1.Descriptor, b []byte) error {
 		if m.MediaType != "" && m.MediaType != d.MediaType {
 			return refuse("manifest %s: its type is %q, not %q", d.Digest, clip(m.MediaType), d.MediaType)
 		}
-		for _, l := range append([]v1.Descriptor{m.Config}, m.Layers...) {
-			if err := t.blob(l, ""); err != nil {
+		image := t.images[d.Digest]
+		if err := t.blob(m.Config, image+", configuration", false); err != nil {
+			return err
+		}
+		for i, l := range m.Layers {
+			if err := t.blob(l, fmt.Sprintf("%s, layer %d of %d", image, i+1, len(m.Layers)), false); err != nil {
 				return err
 			}
 		}
@@ -159,7 +197,7 @@ func (t *tree) readOurs(d v1.Descriptor, b []byte) error {
 			return refuse("manifest %s: layer %q is of type %q", d.Digest, title, clip(l.MediaType))
 		}
 		t.titles[title] = true
-		if err := t.blob(l, title); err != nil {
+		if err := t.blob(l, title, true); err != nil {
 			return err
 		}
 		if l.MediaType == MediaTypeFileZstd {
@@ -179,8 +217,9 @@ func (t *tree) readOurs(d v1.Descriptor, b []byte) error {
 	return nil
 }
 
-// blob notes a blob that a manifest mentions.
-func (t *tree) blob(d v1.Descriptor, title string) error {
+// blob notes a blob that a manifest mentions; again says that it is told under each
+// of its titles.
+func (t *tree) blob(d v1.Descriptor, title string, again bool) error {
 	if isManifest(d.MediaType) {
 		return refuse("%s is a manifest among the layers of another", d.Digest)
 	}
@@ -192,7 +231,7 @@ func (t *tree) blob(d v1.Descriptor, title string) error {
 		t.blobs = append(t.blobs, d)
 		t.size += d.Size
 	}
-	if !known || title != "" {
+	if !known || again {
 		t.members = append(t.members, Member{Digest: d.Digest, Size: d.Size, MediaType: d.MediaType, Title: title})
 	}
 	return nil

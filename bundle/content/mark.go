@@ -20,16 +20,19 @@ import (
 
 const (
 	// withAnnotation on an entry of index.json names the marked tree it
-	// belongs to: a signature has no other place than beside what it signs.
+	// belongs to: a signature has no other place than beside what it signs, and an
+	// image within it is found by other tools only when it is listed here.
 	withAnnotation = "vnd.nox-mesh.with"
 
 	maxIndex = 16 << 20
 )
 
 // Mark records that the tree under main is complete, gives it a name for other
-// tools, and keeps with it what belongs to it and is not under it. It is
-// written last: all blobs must be there. A mark that is there already as it
-// should be is not written again; another tree of that name loses the name.
+// tools, and keeps with it what belongs to it: what is not under it, and what is and
+// shall be found by a name of its own, which its annotation for that says. It is
+// written last: all blobs must be there. A mark that is there already as it should
+// be is not written again. A name goes to who was marked last, but none is taken
+// from a tree for what is within another.
 func (s *Store) Mark(main v1.Descriptor, name string, with ...v1.Descriptor) error {
 	// Nothing goes between the look and the mark.
 	l, err := s.Lease()
@@ -97,9 +100,21 @@ func belongs(e v1.Descriptor, d digest.Digest) bool {
 func remark(old *v1.Index, main v1.Descriptor, name string, with []v1.Descriptor) *v1.Index {
 	index := &v1.Index{}
 	mine := func(e v1.Descriptor) bool { return belongs(e, main.Digest) }
-	entries := []v1.Descriptor{annotated(main, v1.AnnotationRefName, name)}
+	taken := map[string]bool{name: true, "": true}
+	for _, e := range old.Manifests {
+		if e.Annotations[withAnnotation] == "" && !mine(e) {
+			taken[e.Annotations[v1.AnnotationRefName]] = true
+		}
+	}
+	entries := []v1.Descriptor{annotated(main, map[string]string{v1.AnnotationRefName: name})}
+	given := map[string]bool{name: true}
 	for _, w := range with {
-		entries = append(entries, annotated(w, withAnnotation, main.Digest.String()))
+		annotations := map[string]string{withAnnotation: main.Digest.String()}
+		if n := w.Annotations[v1.AnnotationRefName]; !taken[n] {
+			annotations[v1.AnnotationRefName] = n
+			given[n], taken[n] = true, true
+		}
+		entries = append(entries, annotated(w, annotations))
 	}
 	placed := false
 	for _, e := range old.Manifests {
@@ -108,7 +123,7 @@ func remark(old *v1.Index, main v1.Descriptor, name string, with []v1.Descriptor
 		case mine(e):
 			// In place, so that an equal mark gives equal bytes.
 			index.Manifests, placed = append(index.Manifests, entries...), true
-		case e.Annotations[v1.AnnotationRefName] == name:
+		case given[e.Annotations[v1.AnnotationRefName]]:
 			e.Annotations = maps.Clone(e.Annotations)
 			delete(e.Annotations, v1.AnnotationRefName)
 			index.Manifests = append(index.Manifests, e)
@@ -122,10 +137,10 @@ func remark(old *v1.Index, main v1.Descriptor, name string, with []v1.Descriptor
 	return index
 }
 
-func annotated(d v1.Descriptor, key, value string) v1.Descriptor {
+func annotated(d v1.Descriptor, annotations map[string]string) v1.Descriptor {
 	return v1.Descriptor{
 		MediaType: d.MediaType, ArtifactType: d.ArtifactType, Digest: d.Digest, Size: d.Size,
-		Annotations: map[string]string{key: value},
+		Annotations: annotations,
 	}
 }
 

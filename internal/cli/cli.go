@@ -101,6 +101,17 @@ func OneLine(s string) string {
 	return s
 }
 
+// Lines takes out of a text what cannot be printed, but for the ends of its
+// lines and tabs: it can say what it likes, and cannot drive a terminal.
+func Lines(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
 // JSON prints v, indented, with a final newline.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 )
 
@@ -208,4 +211,60 @@ func TestATypeThisHostCannotApplyIsUnsupportedAndSaysSo(t *testing.T) {
 	l.want(l.applied(docs...),
 		"unsupported package:htop"+why+`"package")`, "unsupported unit:b.timer"+why+`"unit")`, "unsupported container:web"+why+`"container")`,
 		"applied file:/etc/a", `skipped file:/etc/b (waits for "htop", which is unsupported)`)
+}
+
+// holding is a kind whose things somebody holds as they are.
+type holding struct{ resource.Kind }
+
+func (holding) Check(context.Context, resource.Want, *resource.Record) (resource.State, error) {
+	return resource.State{}, fmt.Errorf("cannot change it: %w", resource.Held{Why: "IgnorePkg names it"})
+}
+
+func (holding) Remove(context.Context, resource.Record) (declaration.Outcome, string, error) {
+	return "", "", resource.Held{Why: "it is on hold"}
+}
+
+func TestWhatSomebodyHoldsIsHeldAndSaysWhy(t *testing.T) {
+	l := newLab(t)
+	file := l.engine.Kinds[declaration.TypeFile]
+	l.want(l.applied(aFile("a", "/etc/a", "1")), "applied file:/etc/a")
+	l.engine.Kinds[declaration.TypeFile] = holding{}
+	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document(aFile("a", "/etc/a", "2")))
+	if err != nil || steps[0].Action != Held || steps[0].Todo() || !strings.HasSuffix(steps[0].Error, "IgnorePkg names it") {
+		t.Errorf("%+v, %v", steps, err)
+	}
+	l.want(l.applied(aFile("a", "/etc/a", "2")), "held file:/etc/a (IgnorePkg names it)")
+	l.want(l.applied(), "held file:/etc/a (it is on hold)")
+	l.engine.Kinds[declaration.TypeFile] = file
+	l.want(l.pass(), "removed file:/etc/a")
+}
+
+// without is a kind on a machine that lacks what it needs.
+type without struct{ resource.Kind }
+
+func (without) Check(context.Context, resource.Want, *resource.Record) (resource.State, error) {
+	return resource.State{}, fmt.Errorf("cannot look at it: %w", resource.Unsupported{Why: "systemd does not run here"})
+}
+
+func TestWhatThisMachineCannotHaveIsUnsupportedAndSaysWhy(t *testing.T) {
+	l := newLab(t)
+	l.engine.Kinds[declaration.TypeUnit] = without{}
+	docs := []string{
+		`{"id": "timer", "type": "unit", "name": "b.timer", "active": true}`,
+		aFile("a", "/etc/a", "1"),
+		`{"id": "b", "type": "file", "path": "/etc/b", "content": "", "after": ["timer"]}`,
+	}
+	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document(docs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := steps[0]; s.Action != Unsupported || s.Todo() || !strings.HasSuffix(s.Error, "systemd does not run here") {
+		t.Errorf("%+v", s)
+	}
+	want := []string{"unsupported unit:b.timer (systemd does not run here)", `skipped file:/etc/b (waits for "timer", which is unsupported)`}
+	l.want(l.applied(docs...), want[0], "applied file:/etc/a", want[1])
+	l.want(l.pass(), want[0], "unchanged file:/etc/a", want[1])
+	if open, _ := l.engine.Store.Intents(); len(open) != 0 {
+		t.Errorf("an intent for what was never begun: %+v", open)
+	}
 }

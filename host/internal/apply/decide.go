@@ -32,11 +32,13 @@ const (
 	Conflict Action = "conflict"
 	// Unsupported: this host or this machine cannot have such a thing.
 	Unsupported Action = "unsupported"
+	// Held: it is not as declared, and somebody holds it as it is.
+	Held Action = "held"
 )
 
 // Todo reports whether the action changes anything, on the machine or in who
 // owns what.
-func (a Action) Todo() bool { return a != Keep && a != Unsupported }
+func (a Action) Todo() bool { return a != Keep && a != Unsupported && a != Held }
 
 // acts reports whether the kind must be called to make it so.
 func (a Action) acts() bool { return a == Create || a == Change || a == Restart }

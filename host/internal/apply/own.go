@@ -24,7 +24,8 @@ type reviewer interface {
 
 // checkOwn refuses a declaration that reaches something of the host's own by a
 // detour that only the machine shows: a symlink on the way, one of the same
-// declaration's too, a hard link, or what the kind sees. (declaration.Parse has
+// declaration's too, a hard link, or what the kind sees, which names the member
+// itself where there may be several. (declaration.Parse has
 // refused the plain spellings. What comes to be between now and the pass, the
 // kind refuses then.)
 func (e *Engine) checkOwn(d *declaration.Declaration) error {
@@ -32,33 +33,79 @@ func (e *Engine) checkOwn(d *declaration.Declaration) error {
 	way := e.wayOf(d)
 	for i := range d.Resources {
 		r := &d.Resources[i]
-		if r.File == nil {
+		here := fmt.Sprintf("resources[%d]", i)
+		var err error
+		switch {
+		case r.File != nil:
+			err = e.checkOwnFile(r.File, own, way)
+		case r.Container != nil:
+			err = checkOwnContainer(r.Container, own, way)
+		}
+		if err != nil {
+			return fault.Refusedf("%s.%w", here, err)
+		}
+		k, ok := e.Kinds[r.Type].(reviewer)
+		if !ok {
 			continue
 		}
-		here := fmt.Sprintf("resources[%d]", i)
-		real, err := way.place(r.File.Path)
+		if err := k.Review(*r); err != nil && r.File != nil {
+			return fault.Refusedf("%s.path: %w", here, err)
+		} else if err != nil {
+			return fault.Refusedf("%s: %w", here, err)
+		}
+	}
+	return nil
+}
+
+// checkOwnFile names the member of a file that reaches what is the host's own.
+func (e *Engine) checkOwnFile(file *declaration.File, own []layout.Own, way way) error {
+	real, err := way.place(file.Path)
+	if err != nil {
+		return fmt.Errorf("path: cannot tell where %q leads: %w", file.Path, err)
+	}
+	f := *file
+	f.Path = real
+	if member, why := f.Own(own); why != "" {
+		return fmt.Errorf("%s: %q leads to %q: %s", member, file.Path, real, why)
+	}
+	if f.Target != "" {
+		if err := way.target(&f, own); err != nil {
+			return fmt.Errorf("target: %w", err)
+		}
+	}
+	if name := e.hardLink(real); name != "" {
+		return fmt.Errorf("path: %q is a hard link to the host's own %s, which the installation owns and no declaration may name",
+			file.Path, name)
+	}
+	return nil
+}
+
+// checkOwnContainer names the member of a container by which the host's own
+// would be seen in it.
+func checkOwnContainer(c *declaration.Container, own []layout.Own, way way) error {
+	for i, m := range c.Mounts {
+		if m.Path == "" {
+			continue
+		}
+		real, err := way.follow(m.Path)
 		if err != nil {
-			return fault.Refusedf("%s.path: cannot tell where %q leads: %w", here, r.File.Path, err)
+			return fmt.Errorf("mounts[%d].path: cannot tell where %q leads: %w", i, m.Path, err)
 		}
-		f := *r.File
-		f.Path = real
-		if member, why := f.Own(own); why != "" {
-			return fault.Refusedf("%s.%s: %q leads to %q: %s", here, member, r.File.Path, real, why)
+		from := m.Path
+		m.Path = real
+		if why := m.Own(own); why != "" {
+			return fmt.Errorf("mounts[%d].path: %q leads to %q: %s", i, from, real, why)
 		}
-		if f.Target != "" {
-			if err := way.target(&f, own); err != nil {
-				return fault.Refusedf("%s.target: %w", here, err)
-			}
-		}
-		if name := e.hardLink(real); name != "" {
-			return fault.Refusedf("%s.path: %q is a hard link to the host's own %s, which the installation owns and no declaration may name",
-				here, r.File.Path, name)
-		}
-		if k, ok := e.Kinds[r.Type].(reviewer); ok {
-			if err := k.Review(*r); err != nil {
-				return fault.Refusedf("%s.path: %w", here, err)
-			}
-		}
+	}
+	if c.EnvFrom == "" {
+		return nil
+	}
+	real, err := way.follow(c.EnvFrom)
+	if err != nil {
+		return fmt.Errorf("env_from: cannot tell where %q leads: %w", c.EnvFrom, err)
+	}
+	if why := (&declaration.Mount{Path: real, ReadOnly: true}).Own(own); why != "" {
+		return fmt.Errorf("env_from: %q leads to %q: %s", c.EnvFrom, real, why)
 	}
 	return nil
 }

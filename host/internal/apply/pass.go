@@ -101,17 +101,35 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-func (p *pass) load() (err error) {
-	if p.wanted, err = p.engine.Store.Wanted(); err != nil {
+// load reads what is declared and what is owned: much text, both of them, for
+// which there may be more than one processor.
+func (p *pass) load() error {
+	owned := make(chan error, 1)
+	go func() { owned <- p.know() }()
+	err := p.demand()
+	if err := <-owned; err != nil {
 		return err
 	}
-	if p.wanted != nil {
-		if p.declared, err = declaration.Parse(p.wanted.Document); err != nil {
-			return fmt.Errorf("cannot read the declaration in force: %w", err)
-		}
+	if p.declared != nil {
 		p.restarts.users = usersOf(p.declared)
 	}
-	return p.know()
+	return err
+}
+
+// demand reads the declaration in force; one that was read by the last pass is
+// not parsed again.
+func (p *pass) demand() (err error) {
+	if p.wanted, err = p.engine.Store.Wanted(); err != nil || p.wanted == nil {
+		return err
+	}
+	if p.declared = p.engine.last; p.declared != nil && p.engine.lastDigest == p.wanted.Digest {
+		return nil
+	}
+	if p.declared, err = declaration.Parse(p.wanted.Document); err != nil {
+		return fmt.Errorf("cannot read the declaration in force: %w", err)
+	}
+	p.engine.last, p.engine.lastDigest = p.declared, p.wanted.Digest
+	return nil
 }
 
 // know reads what is owned, and what must be restarted.

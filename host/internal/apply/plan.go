@@ -2,7 +2,9 @@ package apply
 
 import (
 	"context"
+	"errors"
 
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 )
 
@@ -13,6 +15,8 @@ type Step struct {
 	Action Action `json:"action"`
 	// Differences are what would change, one phrase each.
 	Differences []string `json:"differences,omitempty"`
+	// Diff is the change of a text, as a unified diff.
+	Diff string `json:"diff,omitempty"`
 	// Error is why it cannot be told, or would fail.
 	Error string `json:"error,omitempty"`
 }
@@ -49,7 +53,11 @@ func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte)
 			steps = append(steps, Step{Key: r.Key(), ID: r.ID, Action: Unsupported, Error: unsupported(r)})
 			continue
 		}
-		steps = append(steps, p.step(tasks[next]))
+		s := p.step(tasks[next])
+		if s.Action == Create || s.Action == Change {
+			s.Diff = diff(ctx, tasks[next])
+		}
+		steps = append(steps, s)
 		next++
 	}
 	return steps, nil
@@ -60,6 +68,12 @@ func (p *pass) step(t *task) Step {
 	s := Step{Key: t.key, ID: t.resource.ID}
 	if t.err != nil {
 		s.Action, s.Error = Change, t.err.Error()
+		if errors.As(t.err, new(resource.Unsupported)) {
+			s.Action = Unsupported
+		}
+		if errors.As(t.err, new(resource.Held)) {
+			s.Action = Held
+		}
 		return s
 	}
 	s.Action = decide(t.resource, t.prior, t.found, p.restarts.pending[t.key], false)

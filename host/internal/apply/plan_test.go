@@ -24,3 +24,28 @@ func TestPlanSaysWhatApplyWouldDo(t *testing.T) {
 		t.Error("plan changed something")
 	}
 }
+
+func TestPlanShowsHowATextChanges(t *testing.T) {
+	l := newLab(t)
+	l.applied(aFile("a", "/etc/a", "one\ntwo\nthree\n"), aFile("b", "/etc/b", "x"), aFile("c", "/etc/c", "old secret"), aFile("d", "/etc/d", "1"),
+		`{"id": "e", "type": "file", "path": "/etc/e", "content": "was secret", "secret": true}`)
+	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document(
+		aFile("a", "/etc/a", "one\n2\nthree\n"), `{"id": "b", "type": "file", "path": "/etc/b", "content": "x\u0000y"}`, aFile("new", "/etc/new", "hello\n"),
+		`{"id": "c", "type": "file", "path": "/etc/c", "content": "new secret", "secret": true}`,
+		`{"id": "d", "type": "file", "path": "/etc/d", "content": "1", "mode": "0600"}`, aFile("e", "/etc/e", "is not")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"file:/etc/a": "--- file:/etc/a (is)\n+++ file:/etc/a (declared)\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
+		// No text, a secret before or now, and what is not about the text.
+		"file:/etc/b":   "",
+		"file:/etc/new": "--- nothing\n+++ file:/etc/new (declared)\n@@ -0,0 +1 @@\n+hello\n",
+		"file:/etc/c":   "", "file:/etc/d": "", "file:/etc/e": "",
+	}
+	for _, s := range steps {
+		if s.Action == Keep || s.Diff != want[s.Key] {
+			t.Errorf("%s %s:\n%s\nwant\n%s", s.Action, s.Key, s.Diff, want[s.Key])
+		}
+	}
+}

@@ -60,6 +60,11 @@ func (e *Engine) memberOfRecord(r *resource.Record) member {
 	if err != nil || e.removal(r) == Release {
 		return member{}
 	}
+	if was.Unit != nil {
+		// What was started after another is stopped before it, and no record
+		// says what was.
+		return member{}
+	}
 	m := e.memberOf(&was)
 	m.after = nil // the order of the list is that of removal
 	return m
@@ -119,7 +124,7 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record) {
 		v := removals[i].verdict
 		switch {
 		case removals[i].job.err != nil:
-			v = failed(removals[i].job.err)
+			v = untouched(removals[i].job.err)
 		case err != nil:
 			v = failed(err)
 		default:

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,15 +22,22 @@ type task struct {
 	// restart: something it names in restart_on changed.
 	restart bool
 
+	// begun: it was tried in a crowd, which did not work, and before is what was
+	// there until then.
+	begun  bool
+	before json.RawMessage
+
 	// found is what the look before saw, now what the look after did.
 	found, now resource.State
 	action     Action
 }
 
-// anew is the task with nothing of it done.
+// anew is the task to be tried by itself. What the crowd left half done is not
+// what was there before.
 func (t *task) anew() *task {
 	return &task{
 		job: job{key: t.key, typ: t.typ}, resource: t.resource, kind: t.kind, want: t.want, prior: t.prior, restart: t.restart,
+		begun: true, before: t.found.Found,
 	}
 }
 
@@ -41,6 +49,18 @@ type verdict struct {
 }
 
 func failed(err error) verdict { return verdict{outcome: declaration.Failed, err: err} }
+
+// untouched is the verdict on what nothing was done about. What this machine
+// cannot have, or somebody holds, is no failure of the resource.
+func untouched(err error) verdict {
+	if h := (resource.Held{}); errors.As(err, &h) {
+		return verdict{declaration.Held, h.Why, nil}
+	}
+	if u := (resource.Unsupported{}); errors.As(err, &u) {
+		return verdict{declaration.Unsupported, u.Why, nil}
+	}
+	return failed(err)
+}
 
 // drifted reports whether what was applied before is no longer so.
 func (t *task) drifted() bool {
@@ -59,6 +79,9 @@ func (t *task) intent(p *pass) store.Intent {
 func (t *task) record(p *pass) resource.Record {
 	rec := p.record(*t.resource, t.want.Spec)
 	rec.Before = t.found.Found
+	if t.begun {
+		rec.Before = t.before
+	}
 	if t.prior != nil {
 		rec.Before, rec.Sequence, rec.Adopted = t.prior.Before, t.prior.Sequence, t.prior.Adopted
 	}

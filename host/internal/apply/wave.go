@@ -21,7 +21,7 @@ func (p *pass) wave(ctx context.Context, tasks []*task) {
 	for _, t := range tasks {
 		switch {
 		case t.err != nil:
-			p.say(t, failed(t.err))
+			p.say(t, untouched(t.err))
 			continue
 		case !p.decided(t):
 			continue
@@ -53,6 +53,9 @@ func (p *pass) wave(ctx context.Context, tasks []*task) {
 // anything left to do for it, if only to record it.
 func (p *pass) decided(t *task) bool {
 	t.action = decide(t.resource, t.prior, t.found, t.restart, p.again)
+	if t.begun && t.action == Adopt {
+		t.action = Change // by us, a moment ago
+	}
 	switch {
 	case t.action == Conflict:
 		p.say(t, failed(conflict(t.found)))

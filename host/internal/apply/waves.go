@@ -29,18 +29,24 @@ type member struct {
 	id   string
 	// after are the ids of resources that must be done before.
 	after []string
-	// path is that of a file.
+	// path is that of a file, or of a unit's.
 	path string
 }
 
 func (e *Engine) memberOf(r *declaration.Resource) member {
 	m := member{id: r.ID, after: append(slices.Clone(r.After), r.RestartOn...)}
-	if _, ok := e.Kinds[r.Type].(together); ok && r.File != nil {
+	if _, ok := e.Kinds[r.Type].(together); !ok {
+		return m
+	}
+	switch {
+	case r.File != nil:
 		m.path, m.sort = r.File.Path, string(r.Type)
 		if r.File.Target != "" {
 			// Where a path leads must not change while others go that way.
 			m.sort += " symlink"
 		}
+	case r.Unit != nil:
+		m.path, m.sort = r.Unit.Path(), string(r.Type)
 	}
 	return m
 }

@@ -1,9 +1,15 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 )
 
 func TestWaves(t *testing.T) {
@@ -43,6 +49,93 @@ func TestWaves(t *testing.T) {
 			t.Errorf("%d waves", len(got))
 		}
 	})
+}
+
+// atOnce is a kind of units that remembers how many came together.
+type atOnce struct {
+	resource.Kind
+	crowds *[]int
+	mu     *sync.Mutex
+	here   map[string]bool
+}
+
+func (k atOnce) Together(n int) resource.Kind { *k.crowds = append(*k.crowds, n); return k }
+
+func (k atOnce) Check(_ context.Context, w resource.Want, _ *resource.Record) (resource.State, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	here := k.here[w.Resource.Unit.Name]
+	return resource.State{Same: here, Exists: here}, nil
+}
+
+func (k atOnce) Apply(_ context.Context, w resource.Want, _ *resource.Record, _ resource.State) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.here[w.Resource.Unit.Name] = true
+	return nil
+}
+
+func (k atOnce) Remove(_ context.Context, r resource.Record) (declaration.Outcome, string, error) {
+	return declaration.Removed, "", nil
+}
+
+func TestUnitsAreAppliedTogetherAndRemovedOneByOne(t *testing.T) {
+	l := newLab(t)
+	var crowds []int
+	l.engine.Kinds[declaration.TypeUnit] = atOnce{crowds: &crowds, mu: &sync.Mutex{}, here: map[string]bool{}}
+	u := func(name, more string) string {
+		return fmt.Sprintf(`{"id": %q, "type": "unit", "name": "%s.service", "active": true%s}`, name, name, more)
+	}
+	l.want(l.applied(u("a", ""), u("b", ""), u("c", `, "after": ["a"]`), u("d", `, "after": ["c"]`), u("e", ""), aFile("f", "/etc/f", "1"), u("g", "")),
+		"applied unit:a.service", "applied unit:b.service", "applied unit:c.service", "applied unit:d.service", "applied unit:e.service",
+		"applied file:/etc/f", "applied unit:g.service")
+	if want := []int{3}; !reflect.DeepEqual(crowds, want) {
+		t.Errorf("crowds of %v, want %v", crowds, want)
+	}
+	l.want(l.applied(), "removed unit:g.service", "removed file:/etc/f",
+		"removed unit:d.service", "removed unit:c.service", "removed unit:e.service", "removed unit:b.service", "removed unit:a.service")
+	if len(crowds) != 1 {
+		t.Errorf("removed in crowds of %v", crowds)
+	}
+}
+
+// half is atOnce, whose things fail in a crowd when half of them is done.
+type half struct {
+	atOnce
+	crowded bool
+}
+
+func (k half) Together(int) resource.Kind { k.crowded = true; return k }
+
+func (k half) Check(ctx context.Context, w resource.Want, prior *resource.Record) (resource.State, error) {
+	st, err := k.atOnce.Check(ctx, w, prior)
+	if st.Same && prior == nil {
+		st.Found = []byte(`"was there"`)
+	}
+	return st, err
+}
+
+func (k half) Apply(ctx context.Context, w resource.Want, prior *resource.Record, found resource.State) error {
+	if err := k.atOnce.Apply(ctx, w, prior, found); err != nil || !k.crowded {
+		return err
+	}
+	return errors.New("cannot start it in a crowd")
+}
+
+func TestWhatACrowdLeftHalfDoneWasNotThereBefore(t *testing.T) {
+	l := newLab(t)
+	l.engine.Kinds[declaration.TypeUnit] = half{atOnce: atOnce{crowds: new([]int), mu: &sync.Mutex{}, here: map[string]bool{}}}
+	l.want(l.applied(`{"id": "a", "type": "unit", "name": "a.service", "active": true}`, `{"id": "b", "type": "unit", "name": "b.service", "active": true}`),
+		"applied unit:a.service", "applied unit:b.service")
+	records, err := l.engine.Store.Records()
+	if err != nil || len(records) != 2 {
+		t.Fatalf("%v, %v", records, err)
+	}
+	for _, r := range records {
+		if r.Before != nil || r.Adopted {
+			t.Errorf("%s: before there was %s, adopted %v", r.Key, r.Before, r.Adopted)
+		}
+	}
 }
 
 func TestRunsKeepTheOrder(t *testing.T) {

@@ -30,7 +30,8 @@ type Kind interface {
 	// Check looks at the machine and says how it differs from what is wanted.
 	// It changes nothing: no write, no fsync, no child process on the way that
 	// finds everything as declared. prior is the record of the resource if the
-	// host owns it, else nil.
+	// host owns it, else nil. The error is an Unsupported when this machine
+	// cannot have such a thing, and a Held when somebody holds it as it is.
 	Check(ctx context.Context, want Want, prior *Record) (State, error)
 
 	// Apply makes the machine as wanted. found is what Check said a moment ago.
@@ -40,9 +41,30 @@ type Kind interface {
 
 	// Remove takes away what the record says the host made, or gives back what
 	// was there before. A thing that is already gone is Removed. It returns
-	// Removed or Released (with a note when it kept something aside).
+	// Removed or Released (with a note when it kept something aside). The error
+	// may be a Held, as that of Check.
 	Remove(ctx context.Context, record Record) (declaration.Outcome, string, error)
 }
+
+// Unsupported is the error of Check on a machine that cannot have what is
+// wanted, for want of a service manager, a container runtime, a package manager.
+// It is no failure: the outcome is unsupported, and the next pass asks again.
+type Unsupported struct {
+	// Why says what is missing: "systemd does not run here".
+	Why string
+}
+
+func (u Unsupported) Error() string { return u.Why }
+
+// Held is the error of what is not as wanted and is not to be touched, because
+// the administrator holds it as it is. It is no failure: the outcome is held,
+// and the next pass asks again.
+type Held struct {
+	// Why says who holds what: `IgnorePkg in "/etc/pacman.conf" names it`.
+	Why string
+}
+
+func (h Held) Error() string { return h.Why }
 
 // Want is a resource as it shall be.
 type Want struct {

@@ -17,11 +17,9 @@
 //     (artifact types), which is another digest. Copies of a bundle are made by oras.
 //   - skopeo and podman do not hash an index or a manifest that they find in a
 //     layout. Whoever cares for the signature verifies first.
-//   - oras copies what is signed and what is said about it, and finds no release roots
-//     that do not name the bundle as their subject; whoever has them already misses
-//     nothing.
-//   - An image in a content store has no name there. oras copies all of the bundle to
-//     a folder, and gives it one.
+//   - oras cp copies what is signed, with -r also what has it as its subject:
+//     signatures and release roots. What it writes is a folder: mesh-release bundle
+//     import makes the bundle's file of it.
 //
 // How fast a bundle is read beside theirs is measured in lab/bench/bundle.
 package bundle

@@ -58,15 +58,20 @@ func (p *program) bundleCreateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			info, err := pack.Bundle(c.Context(), s, r, b.counter, b.out)
+			told, shown := p.telling(b.out)
+			var notes []string
+			info, err := pack.Bundle(c.Context(), s, r, b.counter, b.out, pack.Ears{
+				Progress: told, Note: func(text string) { notes = append(notes, text) },
+			})
+			shown()
+			p.notes(notes)
 			if err != nil {
 				return err
 			}
 			if p.json {
 				return cli.JSON(p.std.Out, info)
 			}
-			_, err = fmt.Fprintf(p.std.Out, "%s: %s %s, %s\n", b.out, info.Name, info.Version, info.Digest)
-			return err
+			return p.sayBundle(b.out, info)
 		},
 	}
 	c.Flags().StringVar(&b.out, "out", "", "file to write")
@@ -133,7 +138,11 @@ func titled(flag, value string, given []string) (map[string]string, error) {
 
 // previewBundle says what would be in the bundle.
 func (p *program) previewBundle(ctx context.Context, r *recipe.Recipe, counter uint64) error {
-	info, err := pack.PreviewBundle(ctx, r, counter)
+	told, shown := p.telling(r.Name)
+	var notes []string
+	info, err := pack.PreviewBundle(ctx, r, counter, pack.Ears{Progress: told, Note: func(text string) { notes = append(notes, text) }})
+	shown()
+	p.notes(notes)
 	if err != nil {
 		return err
 	}

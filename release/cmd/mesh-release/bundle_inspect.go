@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/internal/progress"
 )
 
@@ -31,11 +30,11 @@ func (p *program) bundleInspectCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f, err := os.Open(args[0])
+			f, done, err := input.Open(c.Context(), args[0], p.std.In)
 			if err != nil {
-				return fmt.Errorf("cannot inspect bundle: %w", err)
+				return fmt.Errorf("cannot inspect bundle %q: %w", args[0], err)
 			}
-			defer f.Close()
+			defer done()
 			info, err := bundle.Inspect(c.Context(), f, policy)
 			if err != nil {
 				return fmt.Errorf("cannot inspect bundle %q: %w", args[0], err)
@@ -49,11 +48,7 @@ func (p *program) bundleInspectCommand() *cobra.Command {
 			}
 			fmt.Fprintf(p.std.Out, "%s, %s of content\n\n",
 				cli.Count(len(info.Declarations), "declaration", "declarations"), progress.Bytes(info.Size))
-			var rows [][]string
-			for _, m := range info.Members {
-				rows = append(rows, []string{cmp.Or(m.Title, "-"), progress.Bytes(m.Size), m.MediaType, m.Digest.String()})
-			}
-			return cli.Table(p.std.Out, []string{"TITLE", "SIZE", "TYPE", "DIGEST"}, rows)
+			return cli.Table(p.std.Out, []string{"TITLE", "SIZE", "TYPE", "DIGEST"}, memberRows(info))
 		},
 	}
 	c.Flags().StringVar(&dir, "trust", "", "directory of release roots and public keys")

@@ -41,23 +41,29 @@ is dropped in any case.`,
 				}
 			}
 			to := cmp.Or(out, args[0])
+			told, shown := p.telling(args[0])
 			done, err := bundle.Resign(c.Context(), args[0], to, bundle.Resigning{
-				Policy: policy, Signers: []crypto.Signer{s.Key}, Add: add, Roots: s.Roots,
+				Policy: policy, Signers: []crypto.Signer{s.Key}, Add: add, Roots: s.Roots, Progress: told,
 			})
+			shown()
 			if err != nil {
 				return err
 			}
 			if p.json {
 				return cli.JSON(p.std.Out, done)
 			}
-			fmt.Fprintf(p.std.Out, "%s: %s %s, %s\n", to, done.Name, done.Version, done.Digest)
+			if err := p.sayBundle(to, done.Info); err != nil {
+				return err
+			}
 			for _, k := range done.Signers {
-				fmt.Fprintf(p.std.Out, "signed by %s\n", signedBy(k))
+				if err := p.say("signed by %s", signedBy(k)); err != nil {
+					return err
+				}
 			}
-			if done.Dropped > 0 {
-				fmt.Fprintf(p.std.Out, "%s dropped\n", cli.Count(done.Dropped, "signature", "signatures"))
+			if done.Dropped == 0 {
+				return nil
 			}
-			return nil
+			return p.say("%s dropped", cli.Count(done.Dropped, "signature", "signatures"))
 		},
 	}
 	c.Flags().BoolVar(&add, "add", false, "keep the signatures of other keys that still may sign")

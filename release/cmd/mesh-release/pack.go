@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,6 +69,5 @@ func (p *program) collect(ctx context.Context, r pack.Release, file, out string)
 	case p.json:
 		return cli.JSON(p.std.Out, map[string][]string{"missing": missing})
 	}
-	_, err = fmt.Fprintf(p.std.Out, "kept %s; still to come: %s\n", file, strings.Join(missing, ", "))
-	return err
+	return p.say("kept %s; still to come: %s", file, strings.Join(missing, ", "))
 }

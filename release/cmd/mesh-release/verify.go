@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -62,13 +63,16 @@ func (p *program) verifyCommand() *cobra.Command {
 			}
 			var all []verified
 			for _, file := range args {
-				v, err := verifyFile(c.Context(), file, policy)
+				v, err := p.verifyFile(c.Context(), file, policy)
 				if err != nil {
 					return err
 				}
 				all = append(all, v)
-				if !p.json {
-					fmt.Fprintf(p.std.Out, "%s: good, %s, signed by %s\n", v.File, v.Digest, v.Signed[0].Key)
+				if p.json {
+					continue
+				}
+				if err := p.say("%s: good, %s, signed by %s", v.File, v.Digest, v.Signed[0].Key); err != nil {
+					return err
 				}
 			}
 			if p.json {
@@ -91,6 +95,9 @@ func (p *program) verifyRelease(ctx context.Context, dir string, policy *trust.P
 	}
 	if p.json {
 		return cli.JSON(p.std.Out, report)
+	}
+	if p.quiet {
+		return nil
 	}
 	var rows [][]string
 	for _, l := range report.Lines {
@@ -132,22 +139,30 @@ func (p *program) printWitnesses(report check.Report) error {
 
 // verifyFile takes the signature beside the file when there is one; a file
 // without must be a bundle, which carries its own.
-func verifyFile(ctx context.Context, path string, policy *trust.Policy) (verified, error) {
+func (p *program) verifyFile(ctx context.Context, path string, policy *trust.Policy) (verified, error) {
 	if _, err := os.Lstat(path + trust.SignatureSuffix); !errors.Is(err, fs.ErrNotExist) {
 		d, signers, err := trust.VerifyFile(path, policy)
 		return verified{File: path, Digest: d.String(), Signed: signers}, err
 	}
-	f, err := os.Open(path)
+	// A pipe in its place does not hold us up.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return verified{}, fmt.Errorf("cannot verify: %w", err)
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return verified{}, fault.Refusedf("cannot verify %q: it is not a regular file", path).
+			Hint("save it to a file first; mesh-host verify - reads a bundle from a pipe")
+	}
 	const first = "oci-layout\x00"
 	head := make([]byte, len(first))
-	if n, _ := f.ReadAt(head, 0); string(head[:n]) != first {
+	// One that is called a bundle and is none is told what it is instead.
+	if n, _ := f.ReadAt(head, 0); string(head[:n]) != first && !strings.HasSuffix(path, ".bundle.tar") {
 		return verified{}, fault.Refusedf("cannot verify %q: it is no bundle, and there is no %q", path, path+trust.SignatureSuffix)
 	}
-	info, err := bundle.Read(ctx, f, bundle.Options{Policy: policy})
+	told, shown := p.telling(path)
+	info, err := bundle.Read(ctx, f, bundle.Options{Policy: policy, Progress: func(at bundle.Progress) { told("reading", at) }})
+	shown()
 	if err != nil {
 		return verified{}, fmt.Errorf("%q: %w", path, err)
 	}

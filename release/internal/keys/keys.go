@@ -242,13 +242,13 @@ func read(path string, tests ...func(string, fs.FileInfo) error) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return readBounded(f)
+	return readBounded(f, path)
 }
 
-func readBounded(f *os.File) ([]byte, error) {
+func readBounded(f io.Reader, name string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("%q has more than %d bytes", f.Name(), maxFile)
+		err = fmt.Errorf("%q has more than %d bytes", name, maxFile)
 	}
 	return b, err
 }

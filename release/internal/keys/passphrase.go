@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // Passphrase reads the passphrase from file, or else from the file that
@@ -19,12 +20,12 @@ func Passphrase(ctx context.Context, file string, confirm bool) ([]byte, error) 
 	if file == "" {
 		return ask(ctx, confirm)
 	}
-	f, err := os.Open(file) // which may be a pipe: <(pass show …)
+	f, done, err := input.Open(ctx, file, nil) // which may be a pipe: <(pass show …)
 	if err != nil {
-		return nil, fault.Failedf("cannot read passphrase: %w", err).Hint("give --passphrase-file FILE")
+		return nil, fault.Failedf("cannot read passphrase: %q: %w", file, err).Hint("give --passphrase-file FILE")
 	}
-	defer f.Close()
-	b, err := readBounded(f)
+	defer done()
+	b, err := readBounded(f, file)
 	if err != nil {
 		return nil, fault.Failedf("cannot read passphrase: %w", err).Hint("give a file that holds the passphrase alone")
 	}

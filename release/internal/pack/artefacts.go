@@ -45,7 +45,7 @@ func (p *packing) firstNode(ctx context.Context, architecture string, controller
 		return err
 	}
 	name := fmt.Sprintf("nox-mesh-%s-linux-%s.bundle.tar", p.Version, architecture)
-	if _, err := Bundle(ctx, p.Signer, first, p.Counter, filepath.Join(p.dir, name)); err != nil {
+	if _, err := Bundle(ctx, p.Signer, first, p.Counter, filepath.Join(p.dir, name), Ears{}); err != nil {
 		return err
 	}
 	return p.add(name)

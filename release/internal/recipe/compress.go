@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 
@@ -15,7 +14,7 @@ import (
 // compressed describes a file that the bundle holds compressed. It is compressed
 // twice, now for its digest and again as it is written, and never to the disk: one
 // encoder, of one version, gives the same bytes for the same content.
-func compressed(ctx context.Context, title, path string) (bundle.Blob, error) {
+func (i *input) compressed(title, path string) (bundle.Blob, error) {
 	f, err := open(path)
 	if err != nil {
 		return bundle.Blob{}, err
@@ -23,7 +22,7 @@ func compressed(ctx context.Context, title, path string) (bundle.Blob, error) {
 	defer f.Close()
 	plain, packed := digest.SHA256.Digester(), digest.SHA256.Digester()
 	var size counted
-	c, err := compress(io.TeeReader(&interruptible{ctx, f}, io.MultiWriter(plain.Hash(), &size)), f)
+	c, err := compress(io.TeeReader(i.of(title, f), io.MultiWriter(plain.Hash(), &size)), f)
 	if err != nil {
 		return bundle.Blob{}, err
 	}

@@ -41,7 +41,7 @@ const fullDeclaration = `{"schema": 1, "name": "site", "generation": "counter", 
 
 // packageFor is a package as makepkg writes it, as far as anybody looks here.
 func packageFor(architecture string) string {
-	info := "pkgname = htop\narch = " + architecture + "\n"
+	info := "pkgname = htop\npkgver = 3.3.0-1\narch = " + architecture + "\n"
 	var out bytes.Buffer
 	z, _ := zstd.NewWriter(&out)
 	w := tar.NewWriter(z)
@@ -86,7 +86,7 @@ func specOf(t *testing.T, files map[string]string, g Given) (bundle.Spec, error)
 	if err := r.Fill(g); err != nil {
 		return bundle.Spec{}, err
 	}
-	return r.Spec(t.Context(), 7)
+	return r.Spec(t.Context(), Making{Counter: 7})
 }
 
 func TestPackagesAndImagesAreNamedByTitle(t *testing.T) {
@@ -212,7 +212,7 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Spec(ctx, 1); !errors.Is(err, context.Canceled) {
+	if _, err := r.Spec(ctx, Making{Counter: 1}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

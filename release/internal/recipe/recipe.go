@@ -35,6 +35,8 @@
 //
 // What comes out is closed: every digest the declarations name is in it, and is
 // what the resource needs there, and everything in it is named by a declaration. A
+// package is of the name and the version that it is declared with, and its signature,
+// where the publisher made it, is good. A
 // declaration with secret content is refused: a bundle is for everybody to read.
 // The same recipe, counter and contents give the same Spec, whatever the machine;
 // what changes while it is read is found by its digest when the bundle is written.

@@ -48,7 +48,7 @@ func TestNamesBecomeDigests(t *testing.T) {
 	if err := r.Fill(Given{}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.Spec(t.Context(), 77)
+	s, err := r.Spec(t.Context(), Making{Counter: 77})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestRecipeRefuses(t *testing.T) {
 			if err := r.Fill(Given{}); err != nil {
 				return err
 			}
-			_, err = r.Spec(t.Context(), 1)
+			_, err = r.Spec(t.Context(), Making{Counter: 1})
 			return err
 		}()
 		if err == nil || !strings.Contains(err.Error(), c.want) || fault.KindOf(err) != fault.Refused {
@@ -154,7 +154,7 @@ func TestFirstNodeRaisesTheControlPlane(t *testing.T) {
 	if err := r.Fill(Given{Version: "1.0.0", Architecture: "x86_64", Files: map[string]string{"mesh-controller": binary}}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.Spec(t.Context(), 1700000000)
+	s, err := r.Spec(t.Context(), Making{Counter: 1700000000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestPipesAreRefused(t *testing.T) {
 		r, err := Read(path)
 		if err == nil {
 			if err = r.Fill(Given{}); err == nil {
-				_, err = r.Spec(t.Context(), 1)
+				_, err = r.Spec(t.Context(), Making{Counter: 1})
 			}
 		}
 		if err == nil || !strings.Contains(err.Error(), "is not a regular file") {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
@@ -17,24 +18,51 @@ import (
 	"github.com/nox-mesh/nox-mesh/release/internal/image"
 )
 
+// Making is what goes into a Spec besides the recipe.
+type Making struct {
+	// Counter is that of the bundle.
+	Counter uint64
+	// Policy, if set, is what the signatures of packages are verified under, at the
+	// time Now.
+	Policy *trust.Policy
+	Now    time.Time
+	// Progress, if set, is told as files and packages are read, from the same
+	// goroutine.
+	Progress func(bundle.Progress)
+	// Note, if set, is told what nothing is refused for and a person should know.
+	Note func(text string)
+}
+
 // Spec returns what bundle.Build needs, but for the roots, the signers and the
 // creation time, which are the publisher's. Fill was called before. Layers are
 // not read before the bundle is built, nor after ctx has ended.
-func (r *Recipe) Spec(ctx context.Context, counter uint64) (bundle.Spec, error) {
+func (r *Recipe) Spec(ctx context.Context, m Making) (bundle.Spec, error) {
 	b := &building{
+		Making: m,
+		input:  input{ctx: ctx, told: m.Progress},
 		spec: bundle.Spec{
 			Name: r.Name, Version: r.Version, Architecture: r.Architecture,
-			MinimumHost: r.MinimumHost, Counter: counter,
+			MinimumHost: r.MinimumHost, Counter: m.Counter,
 		},
-		names: newNames(),
+		names:      newNames(),
+		identities: map[digest.Digest]identity{},
 	}
 	for _, f := range r.Files {
-		if err := b.file(ctx, f); err != nil {
+		b.input.expect(f.Path)
+	}
+	for _, p := range r.Packages {
+		b.input.expect(p.Path, p.Signature)
+		if m.Policy != nil { // once more, for the signature
+			b.input.expect(p.Path)
+		}
+	}
+	for _, f := range r.Files {
+		if err := b.file(f); err != nil {
 			return b.spec, err
 		}
 	}
 	for _, p := range r.Packages {
-		if err := b.pacman(ctx, p); err != nil {
+		if err := b.pacman(p); err != nil {
 			return b.spec, err
 		}
 	}
@@ -53,8 +81,12 @@ func (r *Recipe) Spec(ctx context.Context, counter uint64) (bundle.Spec, error) 
 
 // A building is a Spec in the making, and what it holds by name.
 type building struct {
+	Making
+	input input
 	spec  bundle.Spec
 	names names
+	// identities are what packages say they are.
+	identities map[digest.Digest]identity
 	// declared are the resources of all declarations.
 	declared []resource
 }
@@ -65,12 +97,12 @@ type resource struct {
 	in string
 }
 
-func (b *building) file(ctx context.Context, f File) error {
-	read := blob
+func (b *building) file(f File) error {
+	read := b.input.blob
 	if f.Compress {
-		read = compressed
+		read = b.input.compressed
 	}
-	one, err := read(ctx, f.Title, f.Path)
+	one, err := read(f.Title, f.Path)
 	if err != nil {
 		return fmt.Errorf("cannot read file %q: %w", f.Title, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
@@ -70,13 +71,14 @@ func inForce(roots [][]byte) (*trust.Policy, error) {
 
 // File signs the file at path and writes the signature beside it.
 func (s *Signer) File(path string) (digest.Digest, error) {
-	f, err := os.Open(path)
+	// A pipe in its place does not hold us up.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", fmt.Errorf("cannot sign file: %w", err)
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return "", fmt.Errorf("cannot sign file: %q is not a regular file", path)
+		return "", fault.Refusedf("cannot sign file: %q is not a regular file", path).Hint("save it to a file first: a signature lies beside one")
 	}
 	h := digest.SHA256.Digester()
 	if _, err := io.Copy(h.Hash(), f); err != nil {

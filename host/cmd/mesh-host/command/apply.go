@@ -20,7 +20,7 @@ mesh, and apply is refused there.`,
 		Example: "  mesh-host plan declaration.json\n  mesh-host apply declaration.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			doc, err := p.document(args[0])
+			doc, err := p.document(c.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/internal/progress"
 )
 
@@ -101,7 +101,7 @@ func (p *program) bootstrapFrom(ctx context.Context, h service.Host, name string
 	if err != nil {
 		return err
 	}
-	in, closeIn, err := p.open(name)
+	in, closeIn, err := p.open(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -152,20 +152,14 @@ func (p *program) reading(name string) (show func(bundle.Progress), shown func()
 	}
 	r.Begin("reading", filepath.Base(name))
 	return func(at bundle.Progress) {
-		r.At(progress.At{Title: at.Title, Done: at.Done, Total: at.Total})
+		r.At(progress.At{Title: at.Title, Done: at.Done, Total: at.Total, Here: at.Here})
 	}, r.Close
 }
 
-// open opens a file to read, or standard input for "-".
-func (p *program) open(name string) (io.Reader, func(), error) {
-	if name == "-" {
-		return p.std.In, func() {}, nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, nil, errors.Unwrap(err)
-	}
-	return f, func() { f.Close() }, nil
+// open opens a file to read, or standard input for "-"; waiting for either ends
+// with ctx.
+func (p *program) open(ctx context.Context, name string) (io.Reader, func(), error) {
+	return input.Open(ctx, name, p.std.In)
 }
 
 // say tells a person what was done, on standard error.

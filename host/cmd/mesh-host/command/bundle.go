@@ -47,7 +47,7 @@ func (p *program) readBundle(use, short, example string, read func(context.Conte
 			if err != nil {
 				return err
 			}
-			in, done, err := p.open(args[0])
+			in, done, err := p.open(c.Context(), args[0])
 			if err != nil {
 				return fmt.Errorf("cannot open bundle %q: %w", args[0], err)
 			}

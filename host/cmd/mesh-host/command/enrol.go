@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // maxToken bounds the text of a token, in bytes.
@@ -35,7 +37,7 @@ is not used.`,
 		Example: "  mesh-controller token create | mesh-host enrol -\n  mesh-host enrol -            # and paste the token\n  mesh-host enrol --token-file /root/token",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			token, err := p.token(args, file)
+			token, err := p.token(c.Context(), args, file)
 			if err != nil {
 				return err
 			}
@@ -77,7 +79,7 @@ func (p *program) printEnrolled(e service.Enrolled) error {
 }
 
 // token reads the token from where it may come from, and from nowhere else.
-func (p *program) token(args []string, file string) (string, error) {
+func (p *program) token(ctx context.Context, args []string, file string) (string, error) {
 	hint := "pipe it (mesh-controller token create | mesh-host enrol -) or name a file: --token-file FILE"
 	for _, v := range os.Environ() {
 		if strings.Contains(v, "noxt1.") {
@@ -97,9 +99,9 @@ func (p *program) token(args []string, file string) (string, error) {
 		return "", fault.Usagef("cannot enrol: no token was given").Hint("%s", hint)
 	}
 	if in, ok := p.std.In.(*os.File); ok && isTerminal(in) {
-		return typedToken(in, p.std.Err)
+		return typedToken(ctx, in, p.std.Err)
 	}
-	return readToken(p.std.In)
+	return readToken(input.Interruptible(ctx, p.std.In))
 }
 
 func tokenFile(name string) (string, error) {

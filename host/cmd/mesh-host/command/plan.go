@@ -1,16 +1,17 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -28,7 +29,7 @@ mesh, and plan is refused there: ask "mesh-controller declare --dry-run".`,
 		Example: "  mesh-host plan declaration.json\n  mesh-host plan - < declaration.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			doc, err := p.document(args[0])
+			doc, err := p.document(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -59,7 +60,10 @@ mesh, and plan is refused there: ask "mesh-controller declare --dry-run".`,
 						_, err := fmt.Fprintf(p.std.Out, "%d resources, all as declared\n", len(steps))
 						return err
 					}
-					return cli.Table(p.std.Out, []string{"ACTION", "RESOURCE", "WHAT"}, rows)
+					if err := cli.Table(p.std.Out, []string{"ACTION", "RESOURCE", "WHAT"}, rows); err != nil {
+						return err
+					}
+					return p.diffs(steps)
 				}); err != nil {
 					return err
 				}
@@ -72,21 +76,30 @@ mesh, and plan is refused there: ask "mesh-controller declare --dry-run".`,
 	}
 }
 
-// document reads a declaration from a file, or from standard input for "-".
-func (p *program) document(name string) ([]byte, error) {
-	in := p.std.In
-	if name != "-" {
-		f, err := os.Open(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fault.Failedf("cannot read declaration: there is no %q", name).
-				Hint("give the file, or - for standard input; mesh-host schema says what is in one")
+// diffs shows how texts change, each after an empty line.
+func (p *program) diffs(steps []apply.Step) error {
+	for _, s := range steps {
+		if s.Diff == "" {
+			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read declaration: %w", err)
+		if _, err := fmt.Fprintf(p.std.Out, "\n%s", cli.Lines(s.Diff)); err != nil {
+			return err
 		}
-		defer f.Close()
-		in = f
 	}
+	return nil
+}
+
+// document reads a declaration from a file, or from standard input for "-".
+func (p *program) document(ctx context.Context, name string) ([]byte, error) {
+	in, done, err := p.open(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Failedf("cannot read declaration: there is no %q", name).
+			Hint("give the file, or - for standard input; mesh-host schema says what is in one")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read declaration %q: %w", name, err)
+	}
+	defer done()
 	// One byte over the limit is enough to see that it is too large.
 	doc, err := io.ReadAll(io.LimitReader(in, declaration.MaxSize+1))
 	if err != nil {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 func isTerminal(f *os.File) bool {
@@ -18,7 +20,7 @@ func isTerminal(f *os.File) bool {
 
 // typedToken reads a token that a person pastes: unseen, and up to the line
 // with which it is whole (a paste may come in several).
-func typedToken(in *os.File, prompt io.Writer) (string, error) {
+func typedToken(ctx context.Context, in *os.File, prompt io.Writer) (string, error) {
 	fd := int(in.Fd())
 	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -32,7 +34,7 @@ func typedToken(in *os.File, prompt io.Writer) (string, error) {
 	}
 	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETSF, before) }()
 	fmt.Fprint(prompt, "paste the token (it is not shown), then press enter: ")
-	lines := bufio.NewScanner(io.LimitReader(in, maxToken))
+	lines := bufio.NewScanner(io.LimitReader(input.Interruptible(ctx, in), maxToken))
 	text := ""
 	for lines.Scan() {
 		text += lines.Text() + "\n"

@@ -72,12 +72,14 @@ func (p *program) verifyFile(ctx context.Context, name string, policy *trust.Pol
 	}
 	switch {
 	case name == "-" || strings.HasSuffix(name, ".bundle.tar"):
-		in, done, err := p.open(name)
+		in, done, err := p.open(ctx, name)
 		if err != nil {
 			return v, fmt.Errorf("cannot verify %q: %w", name, err)
 		}
 		defer done()
-		info, err := bundle.Read(ctx, in, bundle.Options{Policy: policy})
+		show, shown := p.reading(name)
+		info, err := bundle.Read(ctx, in, bundle.Options{Policy: policy, Progress: show})
+		shown()
 		if err != nil {
 			return v, fmt.Errorf("cannot verify %q: %w", name, err)
 		}

@@ -1,9 +1,9 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 func (a *app) declare() *cobra.Command {
@@ -39,7 +40,7 @@ What would take the control plane itself away is refused without --last.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			q.Name = args[0]
-			if q.Document, err = a.readDeclaration(args[1]); err != nil {
+			if q.Document, err = a.readDeclaration(c.Context(), args[1]); err != nil {
 				return err
 			}
 			return ask(c.Context(), a, admin.Declare.Ask, q, func(ch module.Change) error {
@@ -108,16 +109,12 @@ func (a *app) printPlan(name string, ch module.Change) error {
 
 // readDeclaration reads a file, or standard input, and parses it here, so that
 // what is wrong with it is said without a control plane too.
-func (a *app) readDeclaration(path string) ([]byte, error) {
-	in := a.std.In
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fault.Failedf("cannot read the declaration: %w", err)
-		}
-		defer f.Close()
-		in = f
+func (a *app) readDeclaration(ctx context.Context, path string) ([]byte, error) {
+	in, done, err := input.Open(ctx, path, a.std.In)
+	if err != nil {
+		return nil, fault.Failedf("cannot read the declaration %q: %w", path, err)
 	}
+	defer done()
 	doc, err := io.ReadAll(io.LimitReader(in, declaration.MaxSize+1))
 	if err != nil {
 		return nil, fault.Failedf("cannot read the declaration: %w", err)

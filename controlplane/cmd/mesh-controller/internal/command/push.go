@@ -12,6 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/internal/progress"
 )
 
@@ -68,21 +69,21 @@ nothing.`,
 }
 
 func (a *app) pushed(c *cobra.Command, q admin.Push, name string) (admin.Pushed, error) {
-	in, title, size := a.std.In, "standard input", int64(0)
+	in, done, err := input.Open(c.Context(), name, a.std.In)
+	if err != nil {
+		return admin.Pushed{}, err
+	}
+	defer done()
+	title, size := "standard input", int64(0)
 	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return admin.Pushed{}, cause(err)
-		}
-		defer f.Close()
-		fi, err := f.Stat()
+		fi, err := os.Stat(name)
 		if err != nil {
 			return admin.Pushed{}, cause(err)
 		}
 		if fi.IsDir() {
 			return admin.Pushed{}, fault.Refusedf("it is a directory")
 		}
-		in, title = f, filepath.Base(name)
+		title = filepath.Base(name)
 		if fi.Mode().IsRegular() {
 			size = fi.Size()
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // tokenFacts is the public part of a token.
@@ -41,8 +42,8 @@ good is the control plane's to say ("mesh-controller token list").`,
 			return fault.Usagef("cannot take a token as an argument: everybody on this machine could read it").
 				Hint("give it on standard input, or by --token-file")
 		},
-		RunE: func(*cobra.Command, []string) error {
-			in := a.std.In
+		RunE: func(c *cobra.Command, _ []string) error {
+			in := input.Interruptible(c.Context(), a.std.In)
 			if file != "" {
 				f, err := openSecret(file)
 				if err != nil {
