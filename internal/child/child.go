@@ -30,6 +30,12 @@ type Command struct {
 	// MaxOutput bounds what is kept of each stream; 0 is 1 MiB. What is over
 	// it is read and thrown away, so the program is never blocked.
 	MaxOutput int
+	// Outlives says that the program is to go on should this one die. Its
+	// output then goes to a file in memory that dies with the last who holds
+	// it, because a pipe whose reader is gone kills who writes (pipe(7)). Both
+	// streams are in Result.Stdout, and of what is over MaxOutput the end is
+	// kept and not the beginning.
+	Outlives bool
 }
 
 // A Result is what a run left.
@@ -64,7 +70,18 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	cmd.WaitDelay = 5 * time.Second
 	out, errOut := &bounded{max: c.MaxOutput}, &bounded{max: c.MaxOutput}
 	cmd.Stdout, cmd.Stderr = out, errOut
+	var kept *memory
+	if c.Outlives {
+		var err error
+		if kept, err = newMemory(c.MaxOutput); err != nil {
+			return Result{}, err
+		}
+		cmd.Stdout, cmd.Stderr = kept.file, kept.file
+	}
 	err := cmd.Run()
+	if kept != nil {
+		out.buf, out.cut = kept.end()
+	}
 	res := Result{Stdout: out.buf, Stderr: errOut.buf, Truncated: out.cut || errOut.cut}
 	res.Exited = cmd.ProcessState != nil && cmd.ProcessState.Exited()
 	if err == nil {

@@ -122,8 +122,11 @@ func (s *Service) keepOwned(k *content.Kept) error {
 // what was there before the host came. Of a type that is not here nobody knows,
 // and nothing is thrown away while such a thing is owned.
 var references = map[declaration.Type]func(before json.RawMessage) ([]digest.Digest, error){
-	declaration.TypeFile:    file.References,
-	declaration.TypeProcess: nothing,
+	declaration.TypeFile:      file.References,
+	declaration.TypeProcess:   nothing,
+	declaration.TypeUnit:      nothing,
+	declaration.TypePackage:   nothing,
+	declaration.TypeContainer: nothing,
 }
 
 // nothing is for a kind that keeps all it needs in the record.

@@ -346,7 +346,10 @@ func TestNothingIsCollectedWhileItIsNotKnownWhatIsNeeded(t *testing.T) {
 	if err := s.store.Commit(resource.Record{Key: "unit:x.service", ID: "x", Type: declaration.TypeUnit, Spec: spec, At: clock.System.Now()}); err != nil {
 		t.Fatal(err)
 	}
+	known := references[declaration.TypeUnit]
+	delete(references, declaration.TypeUnit) // as in a version before it
 	refusesTo(`this version does not know the type "unit"`)
+	references[declaration.TypeUnit] = known
 	if err := s.store.Forget("unit:x.service"); err != nil {
 		t.Fatal(err)
 	}

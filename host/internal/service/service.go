@@ -22,8 +22,11 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
 	"github.com/nox-mesh/nox-mesh/host/internal/replace"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource/container"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource/file"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource/packages"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource/process"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource/unit"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/host/link/client"
@@ -124,8 +127,11 @@ func (s *Service) assemble() (err error) {
 		Late: func() { s.loop.Trigger(s.ctx, loop.TriggerLate) },
 		// The kinds of resources: this map is the only list of them.
 		Kinds: map[declaration.Type]resource.Kind{
-			declaration.TypeFile:    file.New(file.Config{Layout: s.Layout, Content: s.content}),
-			declaration.TypeProcess: process.New(process.Config{Layout: s.Layout, Supervisor: supervisor}),
+			declaration.TypeFile:      file.New(file.Config{Layout: s.Layout, Content: s.content}),
+			declaration.TypeProcess:   process.New(process.Config{Layout: s.Layout, Supervisor: supervisor}),
+			declaration.TypeUnit:      unit.New(unit.Config{Layout: s.Layout, Content: s.content, Records: s.store, Clock: s.Clock}),
+			declaration.TypePackage:   packages.New(packages.Config{Layout: s.Layout, Content: s.content, Clock: s.Clock}),
+			declaration.TypeContainer: container.New(container.Config{Layout: s.Layout, Content: s.content, Clock: s.Clock}),
 		},
 	}
 	s.collector = s.content.Collector(s.collected, s.keep)

@@ -1,0 +1,609 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/nox-mesh/nox-mesh/bundle/content"
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource/resourcetest"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+)
+
+// The images that the tests with the fake run.
+var imagesOf = sync.OnceValue(func() (out [3]testImage) {
+	for i, entrypoint := range []string{"/program", "/program", "/nothing"} {
+		var err error
+		if out[i], err = newImage([]byte("x"), fmt.Sprint(i), entrypoint); err != nil {
+			panic(err)
+		}
+	}
+	return out
+})
+
+func imageDigest(i int) digest.Digest { return imagesOf()[i].manifest }
+
+func spec(image digest.Digest, members string) string {
+	return fmt.Sprintf(`{"type":"container","name":"web","image":%q%s}`, image, members)
+}
+
+// engineDir is where the fake keeps what it has.
+func engineDir(l layout.Layout) string { return l.Path("/engine") }
+
+func suite(flavor string) resourcetest.Suite {
+	fixed := func(spec string) func(layout.Layout) resource.Want {
+		return func(layout.Layout) resource.Want {
+			r, err := declaration.FromSpec("web", []byte(spec))
+			if err != nil {
+				panic(err)
+			}
+			return resource.Want{Resource: r, Spec: r.Spec()}
+		}
+	}
+	edit := func(change func(f *fake)) func(*testing.T, layout.Layout) {
+		return func(t *testing.T, l layout.Layout) { change(&fake{t: t, dir: engineDir(l)}) }
+	}
+	change := func(change func(*kept)) func(*testing.T, layout.Layout) {
+		return edit(func(f *fake) {
+			k := f.containers()["web"]
+			change(&k)
+			f.put("web", k)
+		})
+	}
+	return resourcetest.Suite{
+		New: func(t *testing.T, l layout.Layout) resource.Kind {
+			store, err := content.Open(l.Root + ".content")
+			must(t, err)
+			k := New(Config{Layout: l, Content: store, Socket: newFake(t, engineDir(l), fmt.Sprintf("%s.%d.sock", l.Root, os.Getpid()), flavor).socket})
+			k.settle = time.Millisecond
+			return k
+		},
+		Prepare: func(t *testing.T, l layout.Layout) {
+			store, err := content.Open(l.Root + ".content")
+			must(t, err)
+			for _, i := range imagesOf() {
+				i.put(t, store)
+			}
+			must(t, os.Mkdir(engineDir(l), 0o755))
+		},
+		Want:  fixed(spec(imageDigest(0), "")),
+		Other: fixed(spec(imageDigest(1), `,"args":["a"],"env":{"A":"1"}`)),
+		Foreign: edit(func(f *fake) {
+			f.put("web", kept{ID: strings.Repeat("1", 64), Image: "sha256:other", Status: "running", Started: "2020-01-01T00:00:00Z"})
+		}),
+		Drifts: map[string]func(*testing.T, layout.Layout){
+			"gone":         edit(func(f *fake) { f.drop("web") }),
+			"stopped":      change(func(k *kept) { k.Status, k.Exit = "exited", 137 }),
+			"paused":       change(func(k *kept) { k.Status = "paused" }),
+			"half removed": change(func(k *kept) { k.Status = "dead" }),
+			"never begun":  change(func(k *kept) { k.Status = "created" }),
+			"image":        change(func(k *kept) { k.Image = string(imagesOf()[1].config) }),
+			"environment":  change(func(k *kept) { k.Body.Labels[labelSpec] = "sha256:other" }),
+			"restart":      change(func(k *kept) { k.Body.HostConfig.RestartPolicy.Name = "no" }),
+			"limits":       change(func(k *kept) { k.Body.HostConfig.Memory = 1 << 30 }),
+			"bind":         change(func(k *kept) { k.Body.HostConfig.Mounts = []mount{{Type: "bind", Source: "/", Target: "/host"}} }),
+			"renamed": func(t *testing.T, l layout.Layout) {
+				must(t, os.Rename(filepath.Join(engineDir(l), "container-web"), filepath.Join(engineDir(l), "container-other")))
+			},
+		},
+	}
+}
+
+func TestKindKeepsThePromises(t *testing.T) { resourcetest.Run(t, suite("podman")) }
+
+func TestKindKeepsThePromisesWithDocker(t *testing.T) { resourcetest.Run(t, suite("docker")) }
+
+// A bench is a fake with the kind in front of it.
+type bench struct {
+	*testing.T
+	fake   *fake
+	proxy  *proxy
+	layout layout.Layout
+	store  *content.Store
+	kind   *Kind
+}
+
+func newBench(t *testing.T, flavor string) *bench {
+	b := &bench{T: t, layout: layout.Layout{Root: t.TempDir()}}
+	b.fake = newFake(t, engineDir(b.layout), filepath.Join(shortDir(t), "d.sock"), flavor)
+	b.proxy = newProxy(t, b.fake.socket)
+	var err error
+	b.store, err = content.Open(b.layout.Content())
+	must(t, err)
+	for _, i := range imagesOf() {
+		i.put(t, b.store)
+	}
+	b.fresh()
+	return b
+}
+
+// fresh is the host after it was killed.
+func (b *bench) fresh() {
+	b.kind = New(Config{Layout: b.layout, Content: b.store, Socket: b.proxy.socket})
+	b.kind.settle = time.Millisecond
+	b.proxy.begin(0, false, false)
+}
+
+func (b *bench) check(w resource.Want, prior *resource.Record) resource.State {
+	b.Helper()
+	st, err := b.kind.Check(b.Context(), w, prior)
+	if err != nil {
+		b.Fatalf("Check: %v", err)
+	}
+	return st
+}
+
+func (b *bench) apply(w resource.Want, prior *resource.Record) *resource.Record {
+	b.Helper()
+	found := b.check(w, prior)
+	if err := b.kind.Apply(b.Context(), w, prior, found); err != nil {
+		b.Fatalf("Apply: %v", err)
+	}
+	rec := recordOf(w, prior, found)
+	if st := b.check(w, rec); !st.Same {
+		b.Fatalf("after Apply: %+v", st)
+	}
+	return rec
+}
+
+func (b *bench) fails(w resource.Want, prior *resource.Record) string {
+	b.Helper()
+	err := b.kind.Apply(b.Context(), w, prior, b.check(w, prior))
+	if err == nil {
+		b.Fatal("Apply is content")
+	}
+	return err.Error()
+}
+
+// state is what the runtime has: containers by name, with their image and
+// whether they run, and images.
+func (b *bench) state() string {
+	var out []string
+	for name, k := range b.fake.containers() {
+		out = append(out, fmt.Sprintf("%s: %s of %s", name, k.Status, k.Image))
+	}
+	for _, i := range b.fake.images() {
+		out = append(out, fmt.Sprintf("%s: %q", i.ID, i.RepoTags))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// A host that is killed at any call of a replacement, before the runtime hears of
+// it or after it did what was asked, ends where one ends that is not.
+func TestKilledAtEveryCallOfAReplacement(t *testing.T) {
+	for _, flavor := range []string{"podman", "docker"} {
+		for _, from := range []string{"ours", "somebody's"} {
+			t.Run(flavor+" "+from, func(t *testing.T) { killAtEveryCall(t, flavor, from == "ours") })
+		}
+	}
+}
+
+func killAtEveryCall(t *testing.T, flavor string, ours bool) {
+	one, two := wish(t, spec(imageDigest(0), "")), wish(t, spec(imageDigest(1), ""))
+	two.Resource.TakeOver = !ours
+	begin := func(t *testing.T) (*bench, *resource.Record) {
+		b := newBench(t, flavor)
+		if ours {
+			return b, b.apply(one, nil)
+		}
+		b.fake.put("web", kept{ID: strings.Repeat("a", 64), Image: "sha256:somebody", Status: "running", Started: "2020-01-01T00:00:00Z",
+			Body: body{HostConfig: hostConfig{RestartPolicy: restartPolicy{"always"}}}})
+		return b, nil
+	}
+	clean, rec := begin(t)
+	before := clean.state()
+	clean.proxy.begin(0, false, false)
+	applied := clean.apply(two, rec)
+	want, calls := clean.state(), len(clean.proxy.calls)
+	if calls < 15 {
+		t.Fatalf("there are only %d calls: %q", calls, clean.proxy.calls)
+	}
+	if ours && strings.Count(want, "\n") != 1 {
+		t.Fatalf("it ends with\n%s", want)
+	}
+	if !ours {
+		remove(clean, applied)
+		if got := clean.state(); got != before {
+			t.Fatalf("after Remove there is\n%s\nand before there was\n%s", got, before)
+		}
+	}
+	for cut := 1; cut <= calls; cut++ {
+		for _, after := range []bool{false, true} {
+			b, rec := begin(t)
+			found := b.check(two, rec)
+			b.proxy.begin(cut, after, false)
+			err := b.kind.Apply(t.Context(), two, rec, found)
+			calls := slices.Clone(b.proxy.calls)
+			if !b.proxy.wasCut() {
+				continue // the last ones are those of the Check
+			}
+			b.fresh()
+			// What the engine's settle does with the intent that is open.
+			st := b.check(two, rec)
+			if rec == nil && (st.Same || string(st.Found) != string(found.Found)) {
+				rec = recordOf(two, nil, found)
+			}
+			if !st.Same {
+				rec = b.apply(two, rec)
+			}
+			_ = b.kind.prune(t.Context(), must1(b.kind.connect(t.Context(), b.fake.socket)))
+			if got := b.state(); got != want {
+				t.Fatalf("cut (after: %v) at %q (%v), it ends with\n%s\nwant\n%s", after, calls, err, got, want)
+			}
+			if ours {
+				continue
+			}
+			if rec == nil {
+				rec = recordOf(two, nil, found)
+			}
+			remove(b, rec)
+			if got := b.state(); got != before {
+				t.Fatalf("cut (after: %v) at %q: after Remove there is\n%s\nand before there was\n%s", after, calls, got, before)
+			}
+		}
+	}
+}
+
+func must1[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func remove(b *bench, rec *resource.Record) {
+	b.Helper()
+	for range 2 {
+		if out, note, err := b.kind.Remove(b.Context(), *rec); out != declaration.Removed || note != "" || err != nil {
+			b.Fatalf("Remove: %q, %q, %v", out, note, err)
+		}
+	}
+}
+
+func TestWhatDoesNotStartGivesTheOldOneBack(t *testing.T) {
+	b := newBench(t, "docker")
+	rec := b.apply(wish(t, spec(imageDigest(0), "")), nil)
+	id := b.fake.containers()["web"].ID
+	for name, bad := range map[string]string{
+		"no such program": spec(imageDigest(2), `,"command":["/nothing"]`),
+		"ends at once":    spec(imageDigest(0), `,"args":["exit"]`),
+		"refused":         spec(imageDigest(0), `,"env":{"A":"refuse"}`),
+		"no such path":    spec(imageDigest(0), `,"mounts":[{"target":"/x","path":"/not/there"}]`),
+	} {
+		said := b.fails(wish(t, bad), rec)
+		all := b.fake.containers()
+		if k := all["web"]; k.ID != id || k.Status != "running" || len(all) != 1 {
+			t.Errorf("%s: %q, and there is %+v", name, said, all)
+		}
+	}
+}
+
+func TestForeignIsRefusedUntouched(t *testing.T) {
+	b := newBench(t, "podman")
+	w := wish(t, spec(imageDigest(0), ""))
+	b.fake.put("web", kept{ID: strings.Repeat("a", 64), Status: "running", Started: "2020-01-01T00:00:00Z"})
+	before := b.state()
+	if st := b.check(w, nil); !st.Foreign || st.Same {
+		t.Errorf("%+v", st)
+	}
+	for _, rec := range []*resource.Record{nil, recordOf(w, nil, resource.State{})} {
+		if said := b.fails(w, rec); !strings.Contains(said, "exists and is not ours") {
+			t.Errorf("%q", said)
+		}
+	}
+	if out, _, err := b.kind.Remove(t.Context(), *recordOf(w, nil, resource.State{})); out != declaration.Removed || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+	if b.state() != before || len(b.proxy.changes()) > 0 {
+		t.Errorf("%q", b.proxy.changes())
+	}
+}
+
+func TestSecondPassOnlyAsks(t *testing.T) {
+	b := newBench(t, "podman")
+	w := wish(t, spec(imageDigest(0), ""))
+	rec := b.apply(w, nil)
+	b.proxy.begin(0, false, false)
+	b.check(w, rec)
+	if want := []string{"GET /_ping", "GET /containers/web/json", "GET /containers/json"}; !slices.Equal(b.proxy.calls, want) {
+		t.Errorf("it calls %q, want %q", b.proxy.calls, want)
+	}
+}
+
+func TestRemovedByHandComesBackWithoutAPull(t *testing.T) {
+	b := newBench(t, "podman")
+	w := wish(t, spec(imageDigest(0), ""))
+	rec := b.apply(w, nil)
+	b.fake.drop("web")
+	b.proxy.begin(0, false, false)
+	b.apply(w, rec)
+	for _, c := range b.proxy.changes() {
+		if strings.HasPrefix(c, "POST /images/") {
+			t.Errorf("it called %s", c)
+		}
+	}
+}
+
+func TestPinnedReferenceIsPulledOnce(t *testing.T) {
+	b := newBench(t, "podman")
+	id, d := digest.FromString("image"), digest.FromString("manifest")
+	ref := "registry.example/team/app@" + string(d)
+	w := wish(t, `{"type":"container","name":"web","image":"registry.example/team/app:1@`+string(d)+`"}`)
+	if said := b.fails(w, nil); !strings.Contains(said, `cannot pull image "`+ref+`": dial tcp: connection refused`) {
+		t.Errorf("%q", said)
+	}
+	b.fake.registry[ref] = id
+	rec := b.apply(w, nil)
+	b.fake.drop("web")
+	delete(b.fake.registry, ref)
+	b.apply(w, rec)
+	remove(b, rec)
+	if got := b.state(); got != "" {
+		t.Errorf("there is %s", got)
+	}
+}
+
+func TestRuntimeThatIsDownIsNamed(t *testing.T) {
+	l := layout.Layout{Root: t.TempDir()}
+	k := New(Config{Layout: l})
+	w := wish(t, spec(imageDigest(0), ""))
+	if _, err := k.Check(t.Context(), w, nil); !isUnsupported(err) {
+		t.Errorf("%v", err)
+	}
+	if out, note, err := k.Remove(t.Context(), *recordOf(w, nil, resource.State{})); out != declaration.Released || note == "" || err != nil {
+		t.Errorf("%q, %q, %v", out, note, err)
+	}
+	for _, r := range runtimes {
+		must(t, os.MkdirAll(filepath.Dir(l.Path(r.program)), 0o755))
+		must(t, os.WriteFile(l.Path(r.program), nil, 0o755))
+		_, err := k.Check(t.Context(), w, nil)
+		if err == nil || isUnsupported(err) || !strings.Contains(err.Error(), l.Path(r.socket)) {
+			t.Errorf("%v", err)
+		}
+		must(t, os.Remove(l.Path(r.program)))
+		must(t, os.MkdirAll(filepath.Dir(l.Path(r.socket)), 0o755))
+		must(t, os.WriteFile(l.Path(r.socket), nil, 0o600))
+		if _, err := k.Check(t.Context(), w, nil); !isUnreachable(err) || !strings.Contains(err.Error(), l.Path(r.socket)) {
+			t.Errorf("%v", err)
+		}
+		must(t, os.Remove(l.Path(r.socket)))
+	}
+}
+
+func TestVersionIsNegotiated(t *testing.T) {
+	for has, want := range map[string]string{"1.41": "/v1.41", "1.44": "/v1.44", "1.52": "/v1.44", "1.40": "/v1.40", "1.39": "", "2.0": "", "": ""} {
+		b := newBench(t, "docker")
+		b.fake.api = has
+		r, err := b.kind.connect(t.Context(), b.fake.socket)
+		switch {
+		case want == "" && err == nil:
+			t.Errorf("%q: no error", has)
+		case want != "" && (err != nil || r.version != want):
+			t.Errorf("%q: %v, %v", has, r, err)
+		}
+	}
+}
+
+func TestSecretsAreNotRepeated(t *testing.T) {
+	b := newBench(t, "podman")
+	must(t, os.MkdirAll(b.layout.Path("/etc"), 0o755))
+	file := b.layout.Path("/etc/env")
+	w := wish(t, spec(imageDigest(0), `,"env_from":"/etc/env"`))
+	for content, want := range map[string]string{
+		"PASSWORD=refuse-hunter2\n":         "cannot use the environment PASSWORD=…",
+		"hunter2\n":                         "line 1 is not NAME=VALUE",
+		"A=1\n=hunter2\n":                   "line 2 is not NAME=VALUE",
+		"A=hunter2\x00\n":                   "line 1 holds a NUL byte",
+		strings.Repeat("#hunter2\n", 1<<17): "is longer than 1048576 bytes",
+	} {
+		must(t, os.WriteFile(file, []byte(content), 0o600))
+		st, err := b.kind.Check(t.Context(), w, nil)
+		if err == nil {
+			err = b.kind.Apply(t.Context(), w, nil, st)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%.20q: %v", content, err)
+		}
+	}
+	must(t, os.WriteFile(file, []byte("# hunter\n\nPASSWORD=a=b \n"), 0o600))
+	rec := b.apply(w, nil)
+	if env := b.fake.containers()["web"].Body.Env; !slices.Equal(env, []string{"PASSWORD=a=b "}) {
+		t.Errorf("%q", env)
+	}
+	must(t, os.WriteFile(file, []byte("PASSWORD=hunter3\n"), 0o600))
+	st := b.check(w, rec)
+	if st.Same || !slices.Equal(st.Differences, []string{"env PASSWORD"}) {
+		t.Errorf("%+v", st)
+	}
+	b.apply(w, rec)
+	// A link does not lead out of the root.
+	must(t, os.Remove(file))
+	must(t, os.Symlink("/etc/passwd", file))
+	if _, err := b.kind.Check(t.Context(), w, rec); err == nil {
+		t.Error("it read this machine's /etc/passwd")
+	}
+}
+
+func TestHostsOwnIsRefusedByWhateverPath(t *testing.T) {
+	b := newBench(t, "podman")
+	l := b.layout
+	must(t, os.MkdirAll(filepath.Join(l.HostState(), "deep"), 0o700))
+	must(t, os.MkdirAll(l.Path("/srv"), 0o755))
+	must(t, os.WriteFile(l.HostStore(), []byte("x"), 0o600))
+	must(t, os.Symlink("/var/lib/nox-mesh", l.Path("/srv/state")))
+	must(t, os.Symlink("../var/lib", l.Path("/srv/lib")))
+	must(t, os.Link(l.HostStore(), l.Path("/srv/hard")))
+	for _, m := range []string{
+		`{"target":"/x","path":"/srv/state"}`,
+		`{"target":"/x","path":"/srv/state/host/deep","read_only":true}`,
+		`{"target":"/x","path":"/srv/lib"}`,
+		`{"target":"/x","path":"/srv/lib/nox-mesh"}`,
+		`{"target":"/x","path":"/srv/hard"}`,
+	} {
+		w := wish(t, spec(imageDigest(0), `,"mounts":[`+m+`]`))
+		if err := b.kind.Review(w.Resource); fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "mounts[0].path: ") {
+			t.Errorf("%s: %v", m, err)
+		}
+		if said := b.fails(w, nil); !strings.Contains(said, "host's own") {
+			t.Errorf("%s: %v", m, said)
+		}
+	}
+	w := wish(t, spec(imageDigest(0), `,"env_from":"/srv/hard"`))
+	if err := b.kind.Review(w.Resource); fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "env_from: ") {
+		t.Errorf("%v", err)
+	}
+	// To be seen, without what is mounted below it, is allowed.
+	w = wish(t, spec(imageDigest(0), `,"mounts":[{"target":"/x","path":"/srv/lib","read_only":true},{"target":"/y","path":"/var","read_only":true},{"target":"/z","path":"/srv"}]`))
+	if err := b.kind.Review(w.Resource); err != nil {
+		t.Error(err)
+	}
+	b.apply(w, nil)
+	if m := b.fake.containers()["web"].Body.HostConfig.Mounts; m[1].BindOptions == nil || !m[1].BindOptions.NonRecursive || m[2].BindOptions != nil {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestLife(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy       string
+		kept         kept
+		failing      string
+		note, differ string
+	}{
+		"up":                    {"always", kept{Status: "running", Started: "2020-01-01T00:00:00Z"}, "", "", ""},
+		"ended once, long ago":  {"always", kept{Status: "running", Restarts: 1, Started: "2020-01-01T00:00:00Z"}, "", "", ""},
+		"keeps ending":          {"always", kept{Status: "running", Restarts: 4, Started: "now"}, "keeps ending: restarted 4 times", "", ""},
+		"ran":                   {"never", kept{Status: "exited"}, "", "ended", ""},
+		"ran badly":             {"never", kept{Status: "exited", Exit: 3}, "exited with 3", "", ""},
+		"ended well":            {"on-failure", kept{Status: "exited"}, "", "ended", ""},
+		"stopped by somebody":   {"on-failure", kept{Status: "exited", Exit: 137}, "", "", "not running, exited with 137"},
+		"stopped by somebody 2": {"always", kept{Status: "exited"}, "", "", "not running, exited with 0"},
+	} {
+		b := newBench(t, "podman")
+		w := wish(t, spec(imageDigest(0), fmt.Sprintf(`,"restart":%q`, c.policy)))
+		rec := b.apply(w, nil)
+		k := b.fake.containers()["web"]
+		k.Status, k.Exit, k.Restarts, k.Started = c.kept.Status, c.kept.Exit, c.kept.Restarts, c.kept.Started
+		if k.Started == "now" {
+			k.Started = time.Now().Format(time.RFC3339Nano)
+		}
+		b.fake.put("web", k)
+		st := b.check(w, rec)
+		if st.Failing != c.failing || st.Note != c.note || strings.Join(st.Differences, ", ") != c.differ || st.Same != (c.differ == "") {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
+// What real runtimes said of a container is found to be what was declared, and
+// any other value of it is not.
+func TestRecordedAnswersAreRead(t *testing.T) {
+	for _, flavor := range []string{"podman", "docker"} {
+		for _, name := range []string{"all", "network"} {
+			t.Run(flavor+" "+name, func(t *testing.T) {
+				r := recorded(t, flavor, name)
+				k := New(Config{Layout: layout.Layout{Root: t.TempDir()}})
+				must(t, os.MkdirAll(k.Layout.Path("/etc"), 0o755))
+				must(t, os.WriteFile(k.Layout.Path("/etc/env"), []byte("# a comment\n\nB=not this\nSECRET=open sesame=\n"), 0o600))
+				w := wish(t, string(r.Spec))
+				d, err := k.definition(w.Resource.Container)
+				must(t, err)
+				b, err := json.Marshal(r.Inspect)
+				must(t, err)
+				var c inspected
+				must(t, json.Unmarshal([]byte(strings.ReplaceAll(string(b), "/ROOT", k.Layout.Root)), &c))
+				if got := d.configuration(&c); len(got) > 0 {
+					t.Errorf("differs: %q", got)
+				}
+				if !c.madeFor("web") || k.lifeOf(&runtime{}, &c, w.Resource.Container.Restart) != (life{}) {
+					t.Errorf("%+v", c)
+				}
+				if name == "network" {
+					c.NetworkSettings.Networks = map[string]json.RawMessage{"other": nil}
+					if got := d.configuration(&c); !slices.Equal(got, []string{"network"}) {
+						t.Errorf("%q", got)
+					}
+					return
+				}
+				for want, change := range map[string]func(*declaration.Container){
+					"command":                 func(c *declaration.Container) { c.Command = []string{"/program", "two", "words"} },
+					"args":                    func(c *declaration.Container) { c.Args = nil },
+					"env A":                   func(c *declaration.Container) { c.Env["A"] = "2" },
+					"label x":                 func(c *declaration.Container) { c.Labels["x"] = "z" },
+					"user":                    func(c *declaration.Container) { c.User = "1" },
+					"network":                 func(c *declaration.Container) { c.Network = "host" },
+					"restart":                 func(c *declaration.Container) { c.Restart = declaration.RestartAlways },
+					"limits.memory_mib":       func(c *declaration.Container) { c.Limits.MemoryMiB = 0 },
+					"limits.cpu_percent":      func(c *declaration.Container) { c.Limits.CPUPercent = 51 },
+					"limits.processes":        func(c *declaration.Container) { c.Limits.Processes = 1 },
+					"ports":                   func(c *declaration.Container) { c.Ports = c.Ports[1:] },
+					"mount /h":                func(c *declaration.Container) { c.Mounts[0].ReadOnly = false },
+					"mount /v":                func(c *declaration.Container) { c.Mounts[2].Volume = "w" },
+					"mount /r":                func(c *declaration.Container) { c.Mounts[4].ReadOnly = false },
+					"mount /w (not declared)": func(c *declaration.Container) { c.Mounts = slices.Delete(c.Mounts, 1, 2) },
+				} {
+					w := wish(t, string(r.Spec))
+					change(w.Resource.Container)
+					other, err := k.definition(w.Resource.Container)
+					must(t, err)
+					if got := other.configuration(&c); !slices.Equal(got, []string{want}) {
+						t.Errorf("%q, want %q", got, want)
+					}
+					if other.digest == d.digest {
+						t.Errorf("%s: has the same digest", want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The same wish gives the same digest in every version of the host: another one
+// replaces every container of a fleet.
+func TestDigestOfADefinitionStays(t *testing.T) {
+	k := New(Config{})
+	d, err := k.definition(wish(t, `{"type":"container","name":"web","image":"sha256:`+strings.Repeat("0", 64)+`","args":["a"],"env":{"B":"2","A":"1"},
+		"mounts":[{"target":"/d","path":"/srv"},{"target":"/v","volume":"vol"}],"ports":[{"host":80,"container":8080}]}`).Resource.Container)
+	must(t, err)
+	b, err := json.Marshal(d.body)
+	must(t, err)
+	const want = `{"Image":"sha256:0000000000000000000000000000000000000000000000000000000000000000","Cmd":["a"],"Env":["A=1","B=2"],` +
+		`"ExposedPorts":{"8080/tcp":{}},"HostConfig":{"NetworkMode":"bridge","RestartPolicy":{"Name":"always"},` +
+		`"LogConfig":{"Type":"json-file","Config":{"max-file":"3","max-size":"10m"}},"PortBindings":{"8080/tcp":[{"HostIp":"","HostPort":"80"}]},` +
+		`"Mounts":[{"Type":"bind","Source":"/srv","Target":"/d"},{"Type":"volume","Source":"vol","Target":"/v"}]}}`
+	if string(b) != want || d.digest != string(digest.FromString(want)) {
+		t.Errorf("%s\nwant\n%s", b, want)
+	}
+}
+
+func TestAnswersAreBounded(t *testing.T) {
+	b := newBench(t, "podman")
+	w := wish(t, spec(imageDigest(0), ""))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.kind.Check(ctx, w, nil); !isUnreachable(err) || !strings.Contains(err.Error(), "context canceled") {
+		t.Errorf("%v", err)
+	}
+	if err := decode(strings.NewReader(strings.Repeat(" ", maxAnswer+1)), new(int)); err == nil || !strings.Contains(err.Error(), "is longer than") {
+		t.Errorf("%v", err)
+	}
+	if got := line("a\x1b[31m\nb\xff" + strings.Repeat("x", 2*maxReason)); strings.ContainsAny(got, "\x1b\n") || len(got) > maxReason+10 {
+		t.Errorf("%q", got)
+	}
+	if err := progress(strings.NewReader("{}\n" + strings.Repeat("x", maxLine+1))); err == nil {
+		t.Error("a line without end is read")
+	}
+}

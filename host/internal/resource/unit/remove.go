@@ -1,0 +1,186 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/layout"
+)
+
+// Remove implements resource.Kind.
+func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.Outcome, string, error) {
+	if err := k.supported(ctx); err != nil {
+		return "", "", err
+	}
+	r, err := declaration.FromSpec("recorded", record.Spec)
+	if err != nil {
+		return "", "", err
+	}
+	v, err := k.see(ctx, r.Unit, &record)
+	if fault.KindOf(err) == fault.Refused {
+		return declaration.Released, fmt.Sprintf("it is left as it is: %v", err), nil
+	}
+	notes, changed := []string(nil), false
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, k.jobTime)
+		defer cancel()
+		notes, changed, err = k.takeAway(ctx, v)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("cannot remove unit %q: %w", r.Unit.Name, err)
+	}
+	note := strings.Join(notes, "; ")
+	if len(v.wishes) == 0 || record.Adopted && !changed {
+		return declaration.Released, strings.TrimSuffix("it was there before the host owned it, and is as it was found; "+note, "; "), nil
+	}
+	return declaration.Removed, note, nil
+}
+
+// takeAway stops, disables, deletes; then it gives back what was there.
+func (k *Kind) takeAway(ctx context.Context, v *view) (notes []string, changed bool, err error) {
+	u := v.unit
+	runs := !template(u.Name) && (v.status.runs() || v.status.Active == "deactivating")
+	// Whose text is taken away was the host's in everything.
+	if runs && !v.before.Active && (u.Active != nil || whole(u)) {
+		changed = true
+		if err := k.job(ctx, stop, u.Name); err != nil {
+			return nil, changed, err
+		}
+		runs = false
+	}
+	unlinked, err := k.unlinkBefore(ctx, v)
+	if err != nil {
+		return nil, changed, err
+	}
+	notes, written, err := k.giveFilesBack(v)
+	if err != nil {
+		return nil, changed, err
+	}
+	if whole(u) && !v.before.Known {
+		if err := k.sweepLinks(u.Name); err != nil {
+			return nil, changed, err
+		}
+	}
+	linked, err := k.linkBefore(ctx, v, unlinked)
+	if err != nil {
+		return nil, changed, err
+	}
+	if unlinked || written || linked {
+		changed = true
+		if err := k.systemd.reload(ctx); err != nil {
+			return nil, changed, err
+		}
+	}
+	started, err := k.runBefore(ctx, v, runs, written)
+	return notes, changed || started, errors.Join(err, k.clearPending(u.Name))
+}
+
+// unlinkBefore disables the unit while its text is still there, unless it was
+// enabled when the host came, by the same text.
+func (k *Kind) unlinkBefore(ctx context.Context, v *view) (bool, error) {
+	u := v.unit
+	if u.Enabled == nil && !whole(u) {
+		return false, nil
+	}
+	if v.state == "" {
+		var err error
+		if v.state, err = k.systemd.fileState(ctx, u.Name); err != nil {
+			return false, err
+		}
+	}
+	same := v.before.Known && v.state == v.before.Enabled && v.things[u.Path()].same(v.before.Files[u.Path()])
+	if same || v.state != "enabled" && v.state != "enabled-runtime" {
+		return false, nil
+	}
+	return true, k.unlink(ctx, u.Name, v.state)
+}
+
+// sweepLinks removes links to a unit that is gone: systemd disables no unit that
+// has no file.
+func (k *Kind) sweepLinks(name string) error {
+	all, err := k.links(name)
+	for _, l := range all {
+		err = errors.Join(err, k.remove(path.Join(layout.Layout{}.UnitDir(), l), false))
+	}
+	return err
+}
+
+// linkBefore enables the unit when it was enabled and is not.
+func (k *Kind) linkBefore(ctx context.Context, v *view, unlinked bool) (bool, error) {
+	was := v.before.Enabled
+	if v.unit.Enabled == nil && !whole(v.unit) || was != "enabled" && was != "enabled-runtime" || was == v.state && !unlinked {
+		return false, nil
+	}
+	made, err := k.systemd.enable(ctx, v.unit.Name, was == "enabled-runtime")
+	return len(made) > 0, errors.Join(err, k.sync(made))
+}
+
+// giveFilesBack makes the files what they were.
+func (k *Kind) giveFilesBack(v *view) (notes []string, changed bool, err error) {
+	for _, file := range slices.Sorted(maps.Keys(v.wishes)) {
+		before := v.before.Files[file]
+		if v.things[file].same(before) {
+			continue
+		}
+		if v.things[file].masks() && !v.wishes[file].mask {
+			notes = append(notes, "somebody masked it, and it stays masked")
+			continue
+		}
+		changed = true
+		kept, err := k.giveBack(file, v.wishes[file], v.things[file], before, v.before.Folder)
+		if err != nil {
+			return nil, changed, err
+		}
+		if kept != "" {
+			notes = append(notes, fmt.Sprintf("somebody changed %s: what it was is in %q", v.label(file), kept))
+		}
+	}
+	// What the host moved out of its way.
+	for _, file := range slices.Sorted(maps.Keys(v.before.Files)) {
+		if _, ok := v.wishes[file]; ok {
+			continue
+		}
+		now, err := k.read(file)
+		if err != nil {
+			return nil, changed, err
+		}
+		if now.Kind == "" {
+			changed = true
+			if err := k.put(file, v.before.Files[file]); err != nil {
+				return nil, changed, err
+			}
+		}
+	}
+	if len(v.unit.DropIns) > 0 && !v.before.Folder {
+		err = k.removeFolder(v.unit.Path() + ".d")
+	}
+	return notes, changed, err
+}
+
+// runBefore makes it run as it did when the host came, and what goes on running
+// take notice of the files that were given back.
+func (k *Kind) runBefore(ctx context.Context, v *view, runs, written bool) (bool, error) {
+	u := v.unit
+	switch {
+	case template(u.Name):
+		return false, nil
+	case !runs && v.before.Active && (u.Active != nil || whole(u)):
+		return true, k.job(ctx, start, u.Name)
+	case runs && written:
+		if verb := change(&declaration.Unit{OnChange: u.OnChange}, v.status, true, whole(u), whole(u)); verb != "" {
+			return true, k.job(ctx, verb, u.Name)
+		}
+	}
+	return false, nil
+}
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
