@@ -101,7 +101,7 @@ func (m *Manager) include(c *conf, name string, options bool) error {
 		case "Include":
 			found, err := filepath.Glob(m.layout.Path(words[0]))
 			if err != nil {
-				return fmt.Errorf("Include of %q in %q: %w", words[0], name, err)
+				return fmt.Errorf("%q, which %q includes: %w", words[0], name, err)
 			}
 			for _, f := range found {
 				relative, err := filepath.Rel(m.layout.Path("/"), f)
