@@ -11,7 +11,12 @@ UNIT         = CGO_ENABLED=$(if $(RACE),1,0) go test -json $(RACE) -timeout 20m 
 # The binaries, beside the real tools, on real machines: one after the other, as
 # each wants the computer to itself. In CI a test that cannot run fails;
 # elsewhere it is skipped, with the reason.
-LAB          = $(if $(filter true,$(CI)),NOX_REQUIRE_MACHINE=1) go test -json -count=1 -p 1 -timeout 40m -tags machine ./lab/...
+LAB          = $(if $(filter true,$(CI)),NOX_REQUIRE_MACHINE=1) go test -json -count=1 -p 1 -timeout 40m -tags machine ./lab/... $(ENGINES)
+# Kinds of resources beside the real engines and package managers, each in a root
+# or on a socket of its own.
+ENGINES      = ./host/internal/resource/container ./host/internal/resource/packages
+# 8 GB in 64 MiB, which the race detector's own memory would hide.
+LARGE        = go test -json -count=1 -tags machine -run T26T46 ./bundle
 
 help: ## list what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -26,7 +31,7 @@ build: ## compile the three programs into ./bin
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./host/cmd/mesh-host ./controlplane/cmd/mesh-controller ./release/cmd/mesh-release
 
 test: tools lint ## all that CI runs (as root: with real machines)
-	@{ bad=0; $(UNIT) || bad=1; $(LAB) || bad=1; exit $$bad; } | $(REPORT)
+	@{ bad=0; $(UNIT) || bad=1; $(LARGE) || bad=1; $(LAB) || bad=1; exit $$bad; } | $(REPORT)
 
 tools: ## install what the tests use (root on Debian), or say what is missing
 	@lab/tools.sh
