@@ -40,8 +40,9 @@ type Stdio struct {
 func Main(name string, run func(ctx context.Context, args []string, std Stdio) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	std := Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-	err := run(ctx, os.Args[1:], std)
+	out := &answer{w: os.Stdout}
+	std := Stdio{In: os.Stdin, Out: out, Err: os.Stderr}
+	err := out.fault(run(ctx, os.Args[1:], std))
 	if err != nil {
 		PrintFault(std.Err, name, err, wantsJSON(os.Args[1:]))
 	}
@@ -121,7 +122,8 @@ func JSON(w io.Writer, v any) error {
 }
 
 // Table prints rows under a header, aligned, with no blanks at the end of a
-// line; a last column in which nothing is said is left out.
+// line; a last column in which nothing is said is left out. A row is one line,
+// whatever its cells say (OneLine).
 func Table(w io.Writer, header []string, rows [][]string) error {
 	last := len(header) - 1
 	if !slices.ContainsFunc(rows, func(r []string) bool { return len(r) > last && r[last] != "" }) {
@@ -131,7 +133,11 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 	t := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(header, "\t"))
 	for _, r := range rows {
-		fmt.Fprintln(t, strings.Join(r[:min(len(r), len(header))], "\t"))
+		var cells []string
+		for _, cell := range r[:min(len(r), len(header))] {
+			cells = append(cells, OneLine(cell))
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/progress"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/pack"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
 
 func (p *program) buildCommand() *cobra.Command {
@@ -95,12 +96,14 @@ func (p *program) begin(ctx context.Context, r *pack.Release, out string) (err e
 		return err
 	}
 	if r.Counter == 0 {
-		if r.Counter, err = build.CommitTime(ctx, r.Source); err != nil {
-			return err
-		}
+		r.Counter, err = build.CommitTime(ctx, r.Source)
 	}
 	r.Commit = build.Commit(ctx, r.Source)
-	return nil
+	// git was not asked to the end then, and what it said is not to be gone by.
+	if ctx.Err() != nil {
+		return fault.Failedf("cannot build: it was interrupted")
+	}
+	return err
 }
 
 // progress shows the steps of a long work.
@@ -110,16 +113,16 @@ func (p *program) progress() *progress.Reporter {
 
 // compileAndPack compiles the programs for the architectures and makes the
 // release of them in out.
-func compileAndPack(ctx context.Context, r pack.Release, archs []string, out string, show *progress.Reporter) (*pack.Manifest, error) {
+func compileAndPack(ctx context.Context, r pack.Release, archs []string, out string, show *progress.Reporter) (m *pack.Manifest, err error) {
 	compiler, err := build.New(ctx, r.Source)
 	if err != nil {
 		return nil, err
 	}
-	work, err := os.MkdirTemp("", "mesh-release-*")
+	work, done, err := place.Temp()
 	if err != nil {
 		return nil, fmt.Errorf("cannot build: %w", err)
 	}
-	defer os.RemoveAll(work)
+	defer func() { err = errors.Join(err, done()) }()
 	// The programs describe themselves: one for this machine is needed for that,
 	// though it may not be in the release.
 	compiled := slices.Clone(archs)
@@ -157,7 +160,7 @@ func (p *program) printRelease(m *pack.Manifest, out string) error {
 		return cli.JSON(p.std.Out, m)
 	}
 	for _, f := range m.Files {
-		if _, err := fmt.Fprintf(p.std.Out, "%s  %s\n", f.SHA256, filepath.Join(out, f.Name)); err != nil {
+		if err := p.print("%s  %s", f.SHA256, filepath.Join(out, f.Name)); err != nil {
 			return err
 		}
 	}

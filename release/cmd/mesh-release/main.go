@@ -6,9 +6,13 @@ package main
 import (
 	"os"
 
+	"github.com/nox-mesh/nox-mesh/internal/child"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
 
 func main() {
+	// A passphrase may come by a descriptor (--passphrase-file /dev/fd/9): no program
+	// that runs for us is to have it as well.
+	child.KeepDescriptors()
 	os.Exit(cli.Main("mesh-release", run))
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
@@ -136,6 +139,10 @@ func onlyOurs(t *testing.T) {
 	forge(func(m *check.Manifest) { m.Compressor = "another" })
 	stay("other sums", `"SHA256SUMS": it does not say what release.json says`)
 	fresh()
+	forge(func(m *check.Manifest) { m.Compressor = "another" })
+	write(t, "mine/release.json.sigstore.json", bytes.Repeat([]byte("x"), len(read(t, "dist/release.json.sigstore.json"))))
+	stay("somebody's text in the place of a signature", `"release.json.sigstore.json": it is not written`)
+	fresh()
 	if err := os.Mkdir("mine/empty", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -160,6 +167,19 @@ func onlyOurs(t *testing.T) {
 	}
 	if err := os.RemoveAll(".mine.next"); err != nil {
 		t.Fatal(err)
+	}
+
+	// What is mounted below lies elsewhere.
+	fresh()
+	home := t.TempDir()
+	write(t, home+"/thesis", []byte("mine"))
+	if err := unix.Mount(home, "mine/arch/x86_64", "", unix.MS_BIND, ""); err == nil {
+		stay("a mount below", `mine/arch/x86_64" is a mount point`)
+		if err := unix.Unmount("mine/arch/x86_64", unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+	} else if os.Getenv("NOX_REQUIRE_MACHINE") == "1" {
+		t.Error(err)
 	}
 
 	// What is a release is replaced: of other keys by its digests, a damaged one by

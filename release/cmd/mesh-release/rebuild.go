@@ -16,6 +16,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
 	"github.com/nox-mesh/nox-mesh/release/internal/pack"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 	"github.com/nox-mesh/nox-mesh/release/internal/signing"
 )
 
@@ -108,7 +109,7 @@ func readRelease(dir string, policy *trust.Policy) (pack.Manifest, error) {
 }
 
 // again builds the release in dir a second time and compares.
-func again(ctx context.Context, dir string, m pack.Manifest, r pack.Release, show *progress.Reporter) ([]comparison, error) {
+func again(ctx context.Context, dir string, m pack.Manifest, r pack.Release, show *progress.Reporter) (all []comparison, err error) {
 	compiler, err := build.New(ctx, r.Source)
 	if err != nil {
 		return nil, err
@@ -122,11 +123,11 @@ func again(ctx context.Context, dir string, m pack.Manifest, r pack.Release, sho
 				Hint("take %s; %s", tool[0], tool[2])
 		}
 	}
-	work, err := os.MkdirTemp("", "mesh-release-*")
+	work, done, err := place.Temp()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(work)
+	defer func() { err = errors.Join(err, done()) }()
 	r.Version, r.Counter, r.Commit = m.Version, m.Counter, build.Commit(ctx, r.Source)
 	out := filepath.Join(work, "dist")
 	if _, err := compileAndPack(ctx, r, m.Architectures(), out, show); err != nil {

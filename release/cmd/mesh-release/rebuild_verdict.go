@@ -68,8 +68,10 @@ func (p *program) printRebuilt(r rebuilt) error {
 	if r.Taken > 0 {
 		how = fmt.Sprintf("in %d of them with the signatures of the release, which cover what was built", r.Taken)
 	}
-	_, err := fmt.Fprintf(p.std.Out, "\n%s: release %s built again: %s byte by byte the same, %s\n", r.Release, r.Version, all, how)
-	return err
+	if err := p.print(""); err != nil {
+		return err
+	}
+	return p.print("%s: release %s built again: %s byte by byte the same, %s", r.Release, r.Version, all, how)
 }
 
 func (p *program) printFiles(r rebuilt) error {

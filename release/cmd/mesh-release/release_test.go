@@ -53,6 +53,7 @@ func TestARelease(t *testing.T) {
 	}
 	for name, promise := range map[string]func(*testing.T){
 		"a flipped byte is found wherever it is":           oneFlippedByte,
+		"a signature has one spelling":                     oneSpelling,
 		"a tarball is read by its manifest":                tarballByManifest,
 		"what does not belong together is no release":      notTogether,
 		"what is stated is what is packed":                 stated,

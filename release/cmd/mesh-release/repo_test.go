@@ -99,6 +99,19 @@ func TestRepo(t *testing.T) {
 	mesh(0, "repo", "publish", "--trust", "keys", "--to", "www/any", "repo")
 	mesh(0, "repo", "list", "--keys", "keys", "www/any")
 	mesh(fault.Refused, "repo", "publish", "--trust", "keys", "--to", "keys", "repo")
+	// Somebody's packages are not replaced, with a database that is none or without.
+	if err := os.Mkdir("cache", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file("cache/theirs-1-1-any.pkg.tar.zst", "theirs")
+	file("cache/theirs-1-1-any.pkg.tar.zst.sig", "theirs")
+	mesh(fault.Refused, "repo", "publish", "--trust", "keys", "--to", "cache", "repo")
+	file("cache/nox-mesh.db", "junk")
+	mesh(fault.Refused, "repo", "publish", "--trust", "keys", "--to", "cache", "repo")
+	if left, err := os.ReadDir("cache"); err != nil || len(left) != 3 {
+		t.Errorf("there is %v, %v", left, err)
+	}
+	mesh(fault.Usage, "repo", "publish", "--trust", "keys", "--to", "repo/sub", "repo")
 	mesh(fault.Failed, "repo", "remove", "--keys", "keys", "repo", "mail")
 	if got := mesh(0, "repo", "remove", "--keys", "keys", "repo", "web"); !strings.HasSuffix(got, "0 listed\n") {
 		t.Errorf("remove: %s", got)

@@ -40,12 +40,18 @@ func run(ctx context.Context, args []string, std cli.Stdio) error {
 	return cli.Execute(ctx, root, args, std)
 }
 
-// say tells a person what was done; data is printed without it.
+// say tells a person what was done, in one line; data is printed without it.
 func (p *program) say(format string, args ...any) error {
 	if p.quiet {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.std.Out, format+"\n", args...)
+	return p.print(format, args...)
+}
+
+// print prints one line for a person. It is the one place where such lines are made:
+// the name of a file must not forge another.
+func (p *program) print(format string, args ...any) error {
+	_, err := fmt.Fprintln(p.std.Out, cli.OneLine(fmt.Sprintf(format, args...)))
 	return err
 }
 

@@ -110,9 +110,11 @@ func (p *program) verifyRelease(ctx context.Context, dir string, policy *trust.P
 		return err
 	}
 	commit := cmp.Or(report.Commit, "a commit that is not known")
-	_, err = fmt.Fprintf(p.std.Out, "\n%s: release %s for %s, counter %d, of %s: good\n",
+	if err := p.print(""); err != nil {
+		return err
+	}
+	return p.print("%s: release %s for %s, counter %d, of %s: good",
 		dir, report.Version, strings.Join(report.Architectures, ", "), report.Counter, commit)
-	return err
 }
 
 // printWitnesses says what the programs of others said. One that was not heard
@@ -126,15 +128,16 @@ func (p *program) printWitnesses(report check.Report) error {
 		}
 		rows = append(rows, []string{t.Program, cmp.Or(t.Version, "-"), files, how})
 	}
-	fmt.Fprintln(p.std.Out)
+	if err := p.print(""); err != nil {
+		return err
+	}
 	if err := cli.Table(p.std.Out, []string{"WITNESS", "VERSION", "FILES", "HOW"}, rows); err != nil {
 		return err
 	}
 	if report.Skipped == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(p.std.Out, "%d of %d witnesses skipped\n", report.Skipped, len(report.Witnesses))
-	return err
+	return p.print("%d of %d witnesses skipped", report.Skipped, len(report.Witnesses))
 }
 
 // verifyFile takes the signature beside the file when there is one; a file

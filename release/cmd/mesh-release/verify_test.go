@@ -170,3 +170,25 @@ func notTogether(t *testing.T) {
 		t.Errorf("through a symlink: %s", out)
 	}
 }
+
+// oneSpelling: nothing can be added to a signature of a release, be it listed or not.
+func oneSpelling(t *testing.T) {
+	floor := "nox-mesh-host-1.0.0-linux-x86_64.tar.gz.sigstore.json"
+	for _, name := range []string{"release.json.sigstore.json", "SHA256SUMS.sigstore.json", floor} {
+		was := read(t, "dist/"+name)
+		for what, b := range map[string][]byte{"a line end": append(bytes.Clone(was), '\n'), "a blank": append([]byte(" "), was...)} {
+			write(t, "dist/"+name, b)
+			if name == floor {
+				resign(t, publisher(t))
+			}
+			refused(t, what, name+`": it is not written as mesh-release writes a signature`)
+		}
+		write(t, "dist/"+name, was)
+		if name == floor {
+			resign(t, publisher(t))
+		}
+		if err := verify(t); err != nil {
+			t.Errorf("as it was: %v", err)
+		}
+	}
+}

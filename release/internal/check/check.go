@@ -145,10 +145,11 @@ func (r *reading) digests(ctx context.Context) error {
 
 // signed verifies a file by the signature beside it.
 func (r *reading) signed(name string) error {
-	if _, _, err := trust.VerifyFile(filepath.Join(r.dir, name), r.Policy); err != nil {
+	d, _, err := trust.VerifyFile(filepath.Join(r.dir, name), r.Policy)
+	if err != nil {
 		return wrong(name, err)
 	}
-	return nil
+	return r.written(name, d)
 }
 
 // same holds that a program is the same bytes wherever it is.

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/opencontainers/go-digest"
+
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
@@ -133,7 +135,8 @@ func (l Listing) Hold(f File) error {
 	return nil
 }
 
-// HoldAll holds that whatever there is of a release of m is what m says.
+// HoldAll holds that whatever there is of a release of m is what m says. Signatures
+// that m does not list must be of what they lie beside, by whatever key.
 func (l Listing) HoldAll(m Manifest) error {
 	for _, f := range m.Files {
 		if l.Has(f.Name) {
@@ -151,7 +154,22 @@ func (l Listing) HoldAll(m Manifest) error {
 			return bad(SumsName, "it does not say what %s says", ManifestName)
 		}
 	}
-	return l.holdUnlisted()
+	if err := l.holdUnlisted(); err != nil {
+		return err
+	}
+	for _, name := range []string{ManifestName, SumsName} {
+		if !l.Has(name + trust.SignatureSuffix) {
+			continue
+		}
+		b, err := l.Read(name, MaxManifest)
+		if err == nil {
+			err = l.written(name, digest.FromBytes(b))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // HoldSignatures holds that the signatures beside files have the sizes that m

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
+
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -179,6 +181,13 @@ func (r *reading) readManifest(context.Context) error {
 	if err != nil {
 		return wrong(ManifestName, err)
 	}
+	b, err := r.Read(ManifestName, MaxManifest)
+	if err == nil {
+		err = r.written(ManifestName, digest.FromBytes(b))
+	}
+	if err != nil {
+		return err
+	}
 	r.manifest = m
 	r.report.Version, r.report.Counter, r.report.Architectures = m.Version, m.Counter, m.Architectures()
 	r.tell("release.json", 1, "signature, form")
@@ -192,6 +201,9 @@ func (r *reading) readSums(context.Context) error {
 	}
 	if err := verifyBytes(filepath.Join(r.dir, SumsName), b, r.Policy); err != nil {
 		return wrong(SumsName, err)
+	}
+	if err := r.written(SumsName, digest.FromBytes(b)); err != nil {
+		return err
 	}
 	if !bytes.Equal(b, r.manifest.Sums()) {
 		return bad(SumsName, "it does not say what %s says", ManifestName)

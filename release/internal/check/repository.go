@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 	"github.com/nox-mesh/nox-mesh/release/internal/repository"
 )
 
@@ -46,7 +47,7 @@ func (r *reading) repositories(ctx context.Context) error {
 // databases derives the databases of a repository from its packages and compares.
 // Unpacked: another version of the compressor may write other bytes, and what is
 // there is signed and listed as it is.
-func (r *reading) databases(ctx context.Context, dir string, files []string) error {
+func (r *reading) databases(ctx context.Context, dir string, files []string) (err error) {
 	for _, name := range databases() {
 		if err := r.signedPackage(path.Join(dir, name)); err != nil {
 			return err
@@ -60,11 +61,11 @@ func (r *reading) databases(ctx context.Context, dir string, files []string) err
 			}
 		}
 	}
-	temp, err := os.MkdirTemp("", "mesh-release-*")
+	temp, done, err := place.Temp()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { err = errors.Join(err, done()) }()
 	var paths []string
 	for _, f := range files {
 		paths = append(paths, filepath.Join(r.dir, f))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/internal/child"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
 
 // A witness is a program of others that reads a release too. It is heard after
@@ -90,13 +91,11 @@ func (r *reading) hear(ctx context.Context, w witness) (t Testimony, err error) 
 		}
 	}
 	// Its own name may hold anything; this one goes into files and addresses.
-	if b.dir, err = os.MkdirTemp("", "mesh-release-*"); err == nil {
-		b.dir, err = filepath.Abs(b.dir) // TMPDIR may be relative, and a witness works elsewhere
-	}
-	if err != nil {
+	var done func() error
+	if b.dir, done, err = place.Temp(); err != nil {
 		return t, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	defer func() { err = errors.Join(err, done()) }()
 	if t.Version, err = w.version(ctx, b); err != nil {
 		t.Skipped = err.Error()
 		return t, ctx.Err()

@@ -90,10 +90,11 @@ func (a *archive) add(h *tar.Header, offset int64) error {
 		}
 	case tar.TypeLink:
 		m.target = path.Clean(h.Linkname)
+		m.refuse = leadsOut(m.target)
 	case tar.TypeSymlink:
 		m.target = path.Join(path.Dir(name), h.Linkname)
-		if path.IsAbs(h.Linkname) {
-			m.refuse = "is a link that leads out of the archive"
+		if m.refuse = leadsOut(m.target); path.IsAbs(h.Linkname) {
+			m.refuse = leadsOut(h.Linkname)
 		}
 	case tar.TypeDir:
 		return nil
@@ -106,6 +107,14 @@ func (a *archive) add(h *tar.Header, offset int64) error {
 	}
 	a.members[name] = m
 	return nil
+}
+
+// leadsOut says of a link to target that it leads out of the archive, if so.
+func leadsOut(target string) string {
+	if fs.ValidPath(target) {
+		return ""
+	}
+	return "is a link that leads out of the archive"
 }
 
 // member finds a file, where a link leads to if it is one.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -101,7 +102,7 @@ func savedImage(a *archive, tag string) (saved, error) {
 // (containers/image, oci/layout).
 func (a *dockerArchive) makeManifest(ctx context.Context, s saved) (v1.Descriptor, error) {
 	text, err := contentOf(a, s.Config)
-	if err != nil {
+	if err = missing(err); err != nil {
 		return v1.Descriptor{}, fmt.Errorf("configuration: %w", err)
 	}
 	c, err := parseConfig(text)
@@ -137,13 +138,21 @@ func (a *dockerArchive) makeManifest(ctx context.Context, s saved) (v1.Descripto
 	return d, nil
 }
 
+// missing is that manifest.json, or a link, names what the archive does not hold.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.Refusedf("%w", err)
+	}
+	return err
+}
+
 // layer describes a layer as it lies in the archive. One that is not compressed is
 // what the configuration says, and will be held to that as it is read; a compressed
 // one has a digest that nobody knows yet.
 func (a *dockerArchive) layer(ctx context.Context, name string, unpacked digest.Digest) (v1.Descriptor, error) {
 	d := v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: unpacked}
 	m, err := a.member(name)
-	if err != nil {
+	if err = missing(err); err != nil {
 		return d, err
 	}
 	d.Size = m.size

@@ -133,6 +133,7 @@ func TestArchivesOfDockerThatAreWrong(t *testing.T) {
 			f["manifest.json"] = []byte(s[:len(s)-1] + "," + strings.Replace(s[1:], "web:v1", "web:v2", 1))
 		}, "several images: example.test/web:v1, example.test/web:v2"},
 		{"a layer that leads out", func(f files) { f["manifest.json"] = []byte(saves("c", "../../etc/passwd")) }, "does not exist"},
+		{"a configuration that is missing", func(f files) { delete(f, "c") }, "does not exist"},
 		{"a layer too many", func(f files) { f["manifest.json"] = []byte(saves("c", "1", "1")) }, `"manifest.json" is about 2 layers, the configuration about 1`},
 		{"layers without end", func(f files) { f["manifest.json"] = []byte(saves("c", slices.Repeat([]string{"1"}, 600)...)) }, "has 600 layers"},
 		{"no layers", func(f files) {
@@ -149,10 +150,14 @@ func TestArchivesOfDockerThatAreWrong(t *testing.T) {
 			f := good()
 			c.change(f)
 			_, err := readRef(t, "docker-archive:"+f.tar(t))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			refused(t, err, c.want)
 		})
+	}
+	for _, where := range []string{"../../etc/passwd", "/etc/passwd", "2/../../x"} {
+		f := good()
+		f["manifest.json"] = []byte(saves("c", "link"))
+		_, err := readRef(t, "docker-archive:"+f.tar(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "link", Linkname: where}))
+		refused(t, err, "leads out of the archive")
 	}
 	_, err := readRef(t, "docker-archive:"+good().tar(t)+":example.test/web:v9")
 	refused(t, err, `no image "example.test/web:v9", only: example.test/web:v1`)

@@ -65,6 +65,11 @@ func configOf(platform string, layers int) string {
 	return string(b)
 }
 
+// Layers that begin as what they are said to be.
+const sharedLayer = "\x1f\x8bthe layer they share"
+
+func layerFor(platform string) string { return "\x28\xb5\x2f\xfda layer for " + platform }
+
 // image adds one with two layers. The platform is in its configuration alone.
 func (f files) image(platform string, change ...func(*v1.Manifest)) v1.Descriptor {
 	m := v1.Manifest{
@@ -72,8 +77,8 @@ func (f files) image(platform string, change ...func(*v1.Manifest)) v1.Descripto
 		MediaType: v1.MediaTypeImageManifest,
 		Config:    f.blob(v1.MediaTypeImageConfig, []byte(configOf(platform, 2))),
 		Layers: []v1.Descriptor{
-			f.blob(v1.MediaTypeImageLayerGzip, []byte("the layer they share")),
-			f.blob(v1.MediaTypeImageLayerZstd, []byte("a layer for "+platform)),
+			f.blob(v1.MediaTypeImageLayerGzip, []byte(sharedLayer)),
+			f.blob(v1.MediaTypeImageLayerZstd, []byte(layerFor(platform))),
 		},
 	}
 	for _, c := range change {

@@ -1,8 +1,10 @@
 package image
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +30,7 @@ func (d directory) file(name string) (io.ReadCloser, int64, error) {
 	// A pipe in the place of a file does not hold us up.
 	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, hostile(name, err)
 	}
 	size, err := regular(f, name)
 	if err != nil {
@@ -36,6 +38,19 @@ func (d directory) file(name string) (io.ReadCloser, int64, error) {
 		return nil, 0, err
 	}
 	return f, size, nil
+}
+
+// hostile tells what whoever made the directory did from what is wrong with the disk.
+func hostile(name string, err error) error {
+	var path *fs.PathError
+	switch {
+	// os.Root has no error to compare with (os.errPathEscapes).
+	case errors.As(err, &path) && path.Err.Error() == "path escapes from parent":
+		return fault.Refusedf("%q is a link that leads out of it", name)
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ENAMETOOLONG), errors.Is(err, unix.ENXIO):
+		return fault.Refusedf("%q is not a regular file: %w", name, err)
+	}
+	return err
 }
 
 // regular returns the size of a regular file.

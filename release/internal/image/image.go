@@ -5,7 +5,8 @@
 // Read finds the one image that is meant, picks the one for Linux and the wanted
 // architecture where there are several, and gives its manifest and how to open
 // what the manifest mentions. Manifest and configuration are held to be those of
-// a container image that a machine can run; the layers are not looked into.
+// a container image that a machine can run. Of a layer the first bytes must be what its
+// media type says; more is not looked into, nor read before it is opened.
 //
 // It promises that a manifest which is there comes out untouched, to the byte, so
 // that the image keeps its digest; that every byte it gives has the digest and the
@@ -113,6 +114,9 @@ func read(ctx context.Context, ref Reference, architecture string) (*Image, erro
 // fails unless it is what the manifest said.
 func (i *Image) Open(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error) {
 	r, err := i.blobs.open(ctx, d)
+	if err == nil {
+		r, err = asSaid(r, d)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", d.Digest, err)
 	}

@@ -50,9 +50,13 @@ func readLayout(ctx context.Context, f folder, ref Reference, want platform) (*I
 	if err != nil {
 		return nil, err
 	}
-	// What is missing is said now, and not after gigabytes were written.
+	// What is missing, or is no layer at all, is said now, and not after gigabytes
+	// were written.
 	for _, d := range i.Layers {
 		r, err := l.open(ctx, d)
+		if err == nil {
+			r, err = asSaid(r, d)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("layer %s: %w", d.Digest, err)
 		}

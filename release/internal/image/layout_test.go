@@ -28,7 +28,7 @@ func TestAnImageComesOutUntouched(t *testing.T) {
 		if i.Digest != d.Digest || !bytes.Equal(i.Manifest, manifest) || i.MediaType != v1.MediaTypeImageManifest {
 			t.Errorf("%s: %s", ref, i.Manifest)
 		}
-		want := []string{configOf("linux/amd64", 2), "the layer they share", "a layer for linux/amd64"}
+		want := []string{configOf("linux/amd64", 2), sharedLayer, layerFor("linux/amd64")}
 		if got := contents(t, i); !slices.Equal(got, want) {
 			t.Errorf("%s: %q", ref, got)
 		}
@@ -90,23 +90,27 @@ func TestLinksLeadNowhereElse(t *testing.T) {
 	if err := os.WriteFile(outside, manifest, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for text, link := range map[string]tar.Header{
-		"leads out of the archive": {Typeflag: tar.TypeSymlink, Name: name, Linkname: outside},
-		"it is not there":          {Typeflag: tar.TypeSymlink, Name: name, Linkname: "../../.." + outside},
-		"link to a link":           {Typeflag: tar.TypeSymlink, Name: name, Linkname: d.Digest.Encoded()},
-		"neither file nor link":    {Typeflag: tar.TypeFifo, Name: name},
+	for _, c := range []struct {
+		text string
+		link tar.Header
+	}{
+		{"leads out of the archive", tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: outside}},
+		{"leads out of the archive", tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "../../.." + outside}},
+		{"leads out of the archive", tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: "../manifest"}},
+		{"it is not there", tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "none"}},
+		{"link to a link", tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: d.Digest.Encoded()}},
+		{"neither file nor link", tar.Header{Typeflag: tar.TypeFifo, Name: name}},
 	} {
-		_, err := readRef(t, "oci-archive:"+f.tar(t, link))
-		refused(t, err, text)
+		_, err := readRef(t, "oci-archive:"+f.tar(t, c.link))
+		refused(t, err, c.text)
 	}
 	for _, target := range []string{outside, "../../../../../../../../" + outside} {
 		dir := f.dir(t)
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readRef(t, "oci:"+dir); err == nil || !strings.Contains(err.Error(), "escapes") {
-			t.Errorf("%s: %v", target, err)
-		}
+		_, err := readRef(t, "oci:"+dir)
+		refused(t, err, "is a link that leads out of it")
 	}
 	dir := f.dir(t)
 	if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
@@ -161,14 +165,15 @@ func TestWhatChangesWhileItIsReadIsFound(t *testing.T) {
 	d := f.image("linux/amd64")
 	f.index(d)
 	dir, archive := f.dir(t), f.tar(t)
-	shared := []byte("the layer they share")
+	shared := []byte(sharedLayer)
+	other := bytes.Replace(shared, []byte("share"), []byte("SHARE"), 1)
 	for name, change := range map[string]func() string{
 		"another content": func() string {
 			b, err := os.ReadFile(archive)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return replace(t, archive, bytes.Replace(b, shared, bytes.ToUpper(shared), 1))
+			return replace(t, archive, bytes.Replace(b, shared, other, 1))
 		},
 		"shorter": func() string { return replace(t, archive, nil) },
 	} {
@@ -186,7 +191,7 @@ func TestWhatChangesWhileItIsReadIsFound(t *testing.T) {
 	}
 	i := mustRead(t, "oci:"+dir)
 	path := filepath.Join(dir, "blobs/sha256", i.Layers[0].Digest.Encoded())
-	if err := os.WriteFile(path, bytes.ToUpper(shared), 0o600); err != nil {
+	if err := os.WriteFile(path, other, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r, err := i.Open(ctx, i.Layers[0])
@@ -195,7 +200,7 @@ func TestWhatChangesWhileItIsReadIsFound(t *testing.T) {
 	}
 	defer r.Close()
 	_, err = new(bytes.Buffer).ReadFrom(r)
-	refused(t, err, "its content is "+string(digest.FromBytes(bytes.ToUpper(shared))))
+	refused(t, err, "its content is "+string(digest.FromBytes(other)))
 }
 
 // replace puts content in the place of a file and returns where that now is.

@@ -60,7 +60,7 @@ func TestAnImageInARegistry(t *testing.T) {
 		if i.Digest != d.Digest || !bytes.Equal(i.Manifest, f["blobs/sha256/"+d.Digest.Encoded()]) {
 			t.Errorf("%s", i.Manifest)
 		}
-		if got := contents(t, i); got[2] != "a layer for linux/amd64" {
+		if got := contents(t, i); got[2] != layerFor("linux/amd64") {
 			t.Errorf("%q", got)
 		}
 	}

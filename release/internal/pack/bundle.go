@@ -45,6 +45,9 @@ func PreviewBundle(ctx context.Context, r *recipe.Recipe, counter uint64, ears E
 	if err != nil {
 		return nil, fmt.Errorf("cannot build bundle: %w", err)
 	}
+	if len(spec.Images) > 0 && ears.Note != nil {
+		ears.Note("the layers of images were not read: whether each has its digest is seen when the bundle is made")
+	}
 	return info, nil
 }
 

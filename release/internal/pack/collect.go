@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,16 +44,16 @@ func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest,
 	if err := r.admit(config, p); err != nil {
 		return nil, nil, err
 	}
-	dir, unlock, err := r.set(ctx, out)
+	set, err := r.set(ctx, out)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
 	}
-	defer unlock()
-	if err := p.note(dir); err != nil {
+	defer set.Close()
+	if err := p.note(set.Path); err != nil {
 		return nil, nil, fmt.Errorf("cannot collect %q: %w", program, err)
 	}
 	for _, name := range wanted {
-		if p, ok := noted(dir, name); ok {
+		if p, ok := noted(set.Path, name); ok {
 			r.Programs = append(r.Programs, p)
 		} else {
 			missing = append(missing, name)
@@ -64,36 +63,22 @@ func (r Release) Collect(ctx context.Context, program, out string) (m *Manifest,
 		return nil, missing, nil
 	}
 	// The set is used once, whatever comes of it.
-	defer os.RemoveAll(dir)
-	if m, err = r.Write(ctx, out); err != nil {
+	m, err = r.Write(ctx, out)
+	if err = errors.Join(err, set.Remove()); err != nil {
 		return nil, nil, err
 	}
 	return m, nil, nil
 }
 
-// set opens the directory of the set for the release in out, and locks it. One of
-// another version or commit is another set.
-func (r Release) set(ctx context.Context, out string) (dir string, unlock func(), err error) {
+// set opens the set for the release in out, and locks it. One of another version or
+// commit is another set.
+func (r Release) set(ctx context.Context, out string) (*place.Set, error) {
 	base, err := filepath.Abs(out)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	dir = filepath.Join(filepath.Dir(base), fmt.Sprintf(".%s.programs-%s-%d-%.12s", filepath.Base(base), r.Version, r.Counter, r.Commit))
-	for range 100 {
-		var set *place.Place
-		// What is locked is the directory that the place is in: the set's.
-		if set, err = place.Open(filepath.Join(dir, "set"), true); err == nil {
-			if err = place.Lock(ctx, set); err == nil {
-				return dir, set.Close, nil
-			}
-			set.Close()
-		}
-		// Whoever completed the set may have removed it meanwhile: look again.
-		if !errors.Is(err, place.ErrGone) && !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	return "", nil, err
+	name := fmt.Sprintf(".%s.programs-%s-%d-%.12s", filepath.Base(base), r.Version, r.Counter, r.Commit)
+	return place.OpenSet(ctx, filepath.Join(filepath.Dir(base), name))
 }
 
 func (p Program) name() string { return p.Architecture + "/" + p.ID }

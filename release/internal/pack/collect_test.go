@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
 
@@ -85,4 +86,34 @@ func opened(t *testing.T, dir string) int {
 		}
 	}
 	return n
+}
+
+// TestAStrangersSetIsLeft: a folder that has the name of a set, and whatever a
+// symlink of that name leads to, is neither filled nor removed.
+func TestAStrangersSetIsLeft(t *testing.T) {
+	src := sources(t, "x")
+	host := compiled(t, src, "mesh-host", "x86_64")
+	r := Release{Version: "1.0.0", Counter: 7, Source: src, Commit: "0123456789abcdef"}
+	for what, lay := range map[string]func(dir, home string) error{
+		"a folder":  func(dir, _ string) error { return os.CopyFS(dir, os.DirFS(src)) },
+		"a symlink": func(dir, home string) error { return os.Symlink(home, dir) },
+	} {
+		top, home := t.TempDir(), t.TempDir()
+		dir := filepath.Join(top, ".cs.programs-1.0.0-7-0123456789ab")
+		if err := lay(dir, home); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := r.Collect(t.Context(), host, filepath.Join(top, "cs"))
+		if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "mesh-release did not make it") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := os.Lstat(dir); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		for _, in := range []string{dir, home} {
+			if _, err := os.Stat(in + "/x86_64"); err == nil {
+				t.Errorf("%s: %s was filled", what, in)
+			}
+		}
+	}
 }

@@ -18,6 +18,7 @@ package pack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -29,6 +30,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/release/internal/arch/product"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
+	"github.com/nox-mesh/nox-mesh/release/internal/place"
 	"github.com/nox-mesh/nox-mesh/release/internal/signing"
 )
 
@@ -79,14 +81,13 @@ func (r Release) Write(ctx context.Context, out string) (*Manifest, error) {
 	}
 	var m *Manifest
 	err = replace(ctx, out, r.Signer.Policy, func(dir string) error {
-		work, err := os.MkdirTemp("", "mesh-release-*")
+		work, done, err := place.Temp()
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(work)
 		p := &packing{Release: r, flags: config, dir: dir, work: work}
 		m, err = p.all(ctx, programs)
-		return err
+		return errors.Join(err, done())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot write %q: %w", out, err)

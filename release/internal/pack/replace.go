@@ -23,7 +23,7 @@ func CheckOut(out string, policy *trust.Policy) error {
 		err = p.NotWhereWeAre()
 	}
 	if err == nil {
-		err = p.CheckBeside()
+		err = p.Check()
 	}
 	if err == nil {
 		err = ours(p.Path, policy)

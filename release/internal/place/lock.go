@@ -32,12 +32,16 @@ func Lock(ctx context.Context, places ...*Place) error {
 }
 
 func (p *Place) lock(ctx context.Context) error {
+	if err := flock(ctx, p.parent.FD()); err != nil {
+		return err
+	}
+	return p.stillThere()
+}
+
+func flock(ctx context.Context, fd int) error {
 	for {
-		err := unix.Flock(p.parent.FD(), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return p.stillThere()
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			return err
 		}
 		// A blocking flock could not be given up.

@@ -7,7 +7,14 @@
 // the old one goes there by the exchange. What a kill left is swept by the next
 // who replaces, and by nobody else's name: a folder that does not say that it is a
 // workshop is somebody's, and left (an empty one holds nothing that could be lost,
-// and is used). A mount point cannot be exchanged.
+// and is used). A mount point cannot be exchanged, and a directory with one below it
+// is refused: what is mounted lies elsewhere and would be removed with the rest. That
+// is looked for at the beginning and before each step that removes; who mounts in
+// between is not kept from it.
+//
+// The same mark is in two other folders: a Set, which several runs fill together, and
+// a Temp, where one run works. Of the first what a kill left is taken up, of the second
+// it is removed by the next that needs one: a lock says that its owner lives.
 //
 // It does not look at what the directory holds: whether that may go is for the
 // caller to know.
@@ -72,6 +79,26 @@ func Open(dir string, create bool) (*Place, error) {
 	}
 	p.id = inodeOf(&st)
 	return p, nil
+}
+
+// Resolve is the Path that the place of dir has, or would have once its parents are
+// made.
+func Resolve(dir string) (string, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	rest := ""
+	for {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || path == "/" {
+			return "", err
+		}
+		path, rest = filepath.Dir(path), filepath.Join(filepath.Base(path), rest)
+	}
 }
 
 func (p *Place) base() string { return filepath.Base(p.Path) }

@@ -13,8 +13,12 @@ import (
 
 // Begin removes the workshop that a kill left, and takes down what is in the
 // place: call it before looking there. Replace then removes nothing that came
-// after the look. The place is locked.
+// after the look. A place that has a mount point below it is refused. The place is
+// locked.
 func (p *Place) Begin() (err error) {
+	if err := p.Check(); err != nil {
+		return err
+	}
 	if err := p.sweep(); err != nil {
 		return err
 	}
@@ -74,6 +78,10 @@ func (p *Place) fillAndSwap(shop *durable.Dir, attr durable.Attr, there bool, fi
 	// all of them, before anybody can see them here.
 	if err := unix.Syncfs(next.FD()); err != nil {
 		return fmt.Errorf("cannot sync %q: %w", next.Name(), err)
+	}
+	// What was mounted since Begin is no reason to take it along.
+	if err := noMounts(p.Path); err != nil {
+		return err
 	}
 	flags := uint(unix.RENAME_NOREPLACE)
 	if there {

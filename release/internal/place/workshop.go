@@ -2,26 +2,16 @@ package place
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
-	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// A workshop is the folder .NAME.next beside the place NAME. Its mark is written
-// first and removed last, both synced, so that whatever else is in it can be told
-// from a stranger's folder at any instant.
-const (
-	// fresh is where the new directory is filled, and where the old one is after
-	// the exchange.
-	fresh    = "directory"
-	mark     = "MESH-RELEASE"
-	markText = "mesh-release fills a directory here that takes the place of the one beside it.\n" +
-		"What is in this folder is removed when it runs again.\n"
-)
+// fresh is where in the workshop the new directory is filled, and where the old one
+// is after the exchange. A workshop is the folder .NAME.next beside the place NAME.
+const fresh = "directory"
 
 // next is the name, beside the directory, of the workshop.
 func (p *Place) next() string { return "." + p.base() + ".next" }
@@ -36,88 +26,59 @@ func (p *Place) open() (*durable.Dir, error) {
 	if err := p.parent.Mkdir(p.next(), durable.Perm(0o700)); err != nil {
 		return nil, err
 	}
-	if err := durable.WriteFile(filepath.Join(p.workshop(), mark), []byte(markText), 0o600); err != nil {
+	if err := writeMark(p.workshop()); err != nil {
 		return nil, err
 	}
 	return durable.OpenDir(p.workshop())
 }
 
-// CheckBeside holds that what has the name of the workshop is one, so that Begin
-// may remove it.
-func (p *Place) CheckBeside() error {
-	_, err := p.left()
-	return err
+// Check holds that the directory can be replaced as far as can be told before: what
+// has the name of the workshop is one, so that Begin may remove it, and nothing is
+// mounted in either.
+func (p *Place) Check() error {
+	if _, _, err := p.left(); err != nil {
+		return err
+	}
+	return errors.Join(noMounts(p.workshop()), noMounts(p.Path))
 }
 
-// left reports whether there is a workshop; what has its name and is none is
-// refused.
-func (p *Place) left() (bool, error) {
-	stranger := fault.Refusedf("%q is in the way: mesh-release did not make it", p.workshop()).
-		Hint("look at what it holds, and move it elsewhere")
+// left reports whether there is a workshop, and what is in it; what has its name and
+// is none is refused.
+func (p *Place) left() (there bool, names []string, err error) {
 	fi, err := os.Lstat(p.workshop())
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return false, nil, nil
 	}
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	if !fi.IsDir() {
-		return false, stranger
+		return false, nil, stranger(p.workshop())
 	}
-	entries, err := os.ReadDir(p.workshop())
-	if err != nil {
-		return false, err
+	if _, names, err = marked(p.workshop()); err != nil {
+		return false, nil, err
 	}
-	marked, holds := false, false
-	for _, e := range entries {
-		switch e.Name() {
-		case mark:
-			if marked = p.isMark(e); !marked {
-				return false, stranger
-			}
-		case durable.TempName(mark): // a kill while it was marked
-		case fresh, durable.TempName(fresh):
-			holds = true
-		default:
-			return false, stranger
+	for _, name := range names {
+		if name != fresh && name != durable.TempName(fresh) {
+			return false, nil, stranger(p.workshop())
 		}
 	}
-	if holds && !marked {
-		return false, stranger
-	}
-	return true, nil
-}
-
-func (p *Place) isMark(e fs.DirEntry) bool {
-	fi, err := e.Info()
-	if err != nil || !fi.Mode().IsRegular() || fi.Size() != int64(len(markText)) {
-		return false
-	}
-	b, err := os.ReadFile(filepath.Join(p.workshop(), mark))
-	return err == nil && string(b) == markText
+	return true, names, nil
 }
 
 // sweep removes the workshop with all that is in it.
 func (p *Place) sweep() error {
-	if there, err := p.left(); err != nil || !there {
+	there, names, err := p.left()
+	if err != nil || !there {
 		return err
 	}
-	shop, err := durable.OpenDir(p.workshop())
+	shop, err := openFolder(p.workshop())
 	if err != nil {
 		return err
 	}
 	defer shop.Close()
-	for _, name := range []string{fresh, durable.TempName(fresh)} {
-		if err := os.RemoveAll(filepath.Join(p.workshop(), name)); err != nil {
-			return err
-		}
-	}
-	// A power cut must not bring them back without the mark.
-	if err := shop.Sync(); err != nil {
+	if err := empty(shop, names); err != nil {
 		return err
-	}
-	if err := errors.Join(shop.Sweep(mark), shop.Remove(mark)); err != nil {
-		return fmt.Errorf("cannot clear %q: %w", p.workshop(), err)
 	}
 	return p.parent.Rmdir(p.next())
 }

@@ -72,7 +72,7 @@ func TestAStrangersFolderIsLeft(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range []error{p.CheckBeside(), replace(p)} {
+			for _, err := range []error{p.Check(), replace(p)} {
 				if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "mesh-release did not make it") || fault.RemedyOf(err) == "" {
 					t.Errorf("%v", err)
 				}
@@ -109,7 +109,7 @@ func TestWhatAKillLeftIsSwept(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			p := at(t)
 			lay(t, filepath.Dir(p.Path), all)
-			if err := p.CheckBeside(); err != nil {
+			if err := p.Check(); err != nil {
 				t.Error(err)
 			}
 			if err := replace(p); err != nil {

@@ -79,10 +79,12 @@ func change(ctx context.Context, dir string, o Options, edit func(*state, *Outco
 	if err := place.Lock(ctx, p); err != nil {
 		return Outcome{}, err
 	}
-	if !o.DryRun {
-		if err := p.Begin(); err != nil {
-			return Outcome{}, err
-		}
+	begin := p.Begin
+	if o.DryRun {
+		begin = p.Check
+	}
+	if err := begin(); err != nil {
+		return Outcome{}, err
 	}
 	s, err := readState(p, o.Verifier)
 	if err != nil {

@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -22,8 +20,8 @@ import (
 var errNone = fault.Failedf("there is no repository").Hint("make one with \"mesh-release repo add\"")
 
 // Publish puts what the repository in dir holds into the directory to, which is
-// made when it is not there, and must otherwise hold a repository and nothing
-// else. Every package and signature is read and verified first. Packages are
+// made when it is not there, and must otherwise be empty or hold a repository of ours
+// and nothing else. Every package and signature is read and verified first. Packages are
 // linked; on another file system those that to does not have yet are copied.
 func Publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
 	out, err := publish(ctx, dir, to, o)
@@ -39,24 +37,27 @@ func publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer from.Close()
+	// Before anything is made: what is within a repository makes it none.
+	if err := apart(from.Path, to); err != nil {
+		return Outcome{}, err
+	}
 	target, err := place.Open(to, !o.DryRun)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer target.Close()
-	if from.Path == target.Path {
-		return Outcome{}, fault.Usagef("they are the same directory")
-	}
 	if err := target.NotWhereWeAre(); err != nil {
 		return Outcome{}, err
 	}
 	if err := place.Lock(ctx, from, target); err != nil {
 		return Outcome{}, err
 	}
-	if !o.DryRun {
-		if err := target.Begin(); err != nil {
-			return Outcome{}, err
-		}
+	begin := target.Begin
+	if o.DryRun {
+		begin = target.Check
+	}
+	if err := begin(); err != nil {
+		return Outcome{}, err
 	}
 	s, err := readState(from, o.Verifier)
 	if err != nil {
@@ -72,7 +73,27 @@ func publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
 	if err := s.check(ctx, o.Verifier); err != nil {
 		return Outcome{}, err
 	}
-	return s.take(ctx, target, o.DryRun)
+	old, err := replaceable(ctx, target, o.Verifier)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer old.close()
+	return s.take(ctx, target, old, o.DryRun)
+}
+
+// apart holds that the directory dir, an absolute path without symlinks, and to are
+// not the same, nor one within the other.
+func apart(dir, to string) error {
+	to, err := place.Resolve(to)
+	switch {
+	case err != nil:
+		return err
+	case dir == to:
+		return fault.Usagef("they are the same directory")
+	case strings.HasPrefix(to, dir+"/"), strings.HasPrefix(dir, to+"/"):
+		return fault.Usagef("one of them is within the other").Hint("give --to a directory elsewhere")
+	}
+	return nil
 }
 
 // check reads every package and holds it against its signature and its entry.
@@ -123,19 +144,9 @@ func (s *state) checkItem(i *item, v Verifier) error {
 	return nil
 }
 
-// take replaces the directory in p by what s holds.
-func (s *state) take(ctx context.Context, p *place.Place, dryRun bool) (Outcome, error) {
+// take replaces the directory in p, which holds old, by what s holds.
+func (s *state) take(ctx context.Context, p *place.Place, old *state, dryRun bool) (Outcome, error) {
 	out := Outcome{Added: []string{}, Dropped: []string{}, Listed: len(s.entries())}
-	old := &state{items: map[string]*item{}}
-	dir, err := durable.OpenDir(p.Path)
-	if err == nil {
-		old.dir = dir
-		defer old.close()
-		_, err = old.scan()
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Outcome{}, err
-	}
 	for name, i := range s.items {
 		if j := old.items[name]; j == nil || i.Size != j.Size {
 			out.Added = append(out.Added, name)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
 
@@ -114,15 +115,57 @@ func TestPublishToItselfIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatAKillLeftIsSweptAway(t *testing.T) {
+func TestAStrangersFolderIsLeft(t *testing.T) {
 	p := newPublisher(t)
 	top := t.TempDir()
 	put(t, filepath.Join(top, "other"), nil)
 	if err := os.MkdirAll(top+"/.repo.next", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	put(t, top+"/.repo.next/half", nil)
-	mustAdd(t, top+"/repo", p.options(), p.pack(t, t.TempDir(), "a", "1-1", "any", ""))
+	put(t, top+"/.repo.next/half", []byte("somebody's"))
+	_, err := Add(t.Context(), top+"/repo", []string{p.pack(t, t.TempDir(), "a", "1-1", "any", "")}, p.options())
+	if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "mesh-release did not make it") {
+		t.Errorf("%v", err)
+	}
+	if got := names(t, top); got != ".repo.next other" {
+		t.Errorf("there is %s", got)
+	}
+	if got := get(t, top+"/.repo.next/half"); string(got) != "somebody's" {
+		t.Errorf("it holds %q", got)
+	}
+}
+
+// What a kill left is a folder with our mark; it is told by that.
+func TestWhatAKillLeftIsSweptAway(t *testing.T) {
+	p := newPublisher(t)
+	top := t.TempDir()
+	put(t, filepath.Join(top, "other"), nil)
+	dir := top + "/repo"
+	left, err := place.Open(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer left.Close()
+	if err := left.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	// What is there in the middle of the work is put there again after its end.
+	aside := t.TempDir()
+	killed := errors.New("killed")
+	err = left.Replace(func(next *durable.Dir) error {
+		put(t, filepath.Join(next.Name(), "half"), nil)
+		return errors.Join(killed, os.CopyFS(aside, os.DirFS(top+"/.repo.next")))
+	})
+	if !errors.Is(err, killed) {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(top+"/.repo.next", os.DirFS(aside)); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, top); got != ".repo.next other" {
+		t.Fatalf("a kill left %s, so this tests nothing", got)
+	}
+	mustAdd(t, dir, p.options(), p.pack(t, t.TempDir(), "a", "1-1", "any", ""))
 	if got := names(t, top); got != "other repo" {
 		t.Errorf("there is %s", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -32,6 +33,8 @@ type state struct {
 	// db and files are the databases, nil when there are none.
 	db, files []byte
 	items     map[string]*item // by name of the package's file
+	count     int              // of all names
+	old       string           // a database that repo-add(8) kept, or ""
 }
 
 // An item is one package file.
@@ -149,12 +152,26 @@ func (s *state) scan() (hasDatabase bool, err error) {
 		return false, fmt.Errorf("it holds too much, or cannot be read: %w", errors.Join(err))
 	}
 	signatures := map[string]bool{}
+	s.count = len(names)
 	for _, name := range names {
+		var st unix.Stat_t
+		if err := unix.Fstatat(s.dir.FD(), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return false, &fs.PathError{Op: "stat", Path: filepath.Join(s.dir.Name(), name), Err: err}
+		}
 		file, isSignature := strings.CutSuffix(name, sigSuffix)
 		database := strings.TrimSuffix(strings.TrimSuffix(file, ".old"), longSuffix)
+		// repo-add(8) leaves a symlink in the place of a database.
+		isDatabase := database == dbName || database == filesName
+		if is := st.Mode & unix.S_IFMT; is != unix.S_IFREG && !(is == unix.S_IFLNK && isDatabase) {
+			return false, fault.Refusedf("%q is not a regular file", name).Hint("move it away")
+		}
 		switch {
-		case database == dbName || database == filesName:
-			hasDatabase = hasDatabase || !strings.HasSuffix(file, ".old")
+		case isDatabase:
+			if strings.HasSuffix(file, ".old") {
+				s.old = name
+			} else {
+				hasDatabase = true
+			}
 		case name == dbName+longSuffix+".lck":
 			return false, fault.Failedf("repo-add is at work there, or was killed").Hint("remove %q when it is not", name)
 		case !strings.HasSuffix(file, arch.Extension):
@@ -165,13 +182,6 @@ func (s *state) scan() (hasDatabase bool, err error) {
 			p, err := parseFileName(name)
 			if err != nil {
 				return false, fault.Refusedf("a file does not belong into a repository: %w", err).Hint("move it away")
-			}
-			var st unix.Stat_t
-			if err := unix.Fstatat(s.dir.FD(), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-				return false, err
-			}
-			if st.Mode&unix.S_IFMT != unix.S_IFREG {
-				return false, fault.Refusedf("package %q is not a regular file", name)
 			}
 			p.Size = st.Size
 			s.items[name] = &item{Package: p}
