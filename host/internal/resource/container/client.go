@@ -197,6 +197,11 @@ func visible(conn net.Conn) (seen bool) {
 
 // why prefers the reason that our own end had.
 func why(ctx context.Context, err error) error {
+	if _, limited := ctx.Deadline(); limited && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)) {
+		// A dial keeps the deadline by a clock of its own, and may be a moment
+		// earlier.
+		<-ctx.Done()
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +109,13 @@ func (p *proxy) begin(cutAt int, after, only bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls, p.seen, p.cut, p.cutAt, p.after, p.only = nil, 0, false, cutAt, after, only
+}
+
+// heard are the calls so far.
+func (p *proxy) heard() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.calls)
 }
 
 func (p *proxy) wasCut() bool {
