@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"path"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
+	"golang.org/x/sys/unix"
 )
 
 // client asks systemd over its private socket, so that it works without a D-Bus
@@ -40,7 +43,7 @@ func (c *client) with(ctx context.Context, f func(*dbus.Conn) error) error {
 		lost := err != nil
 		if err == nil {
 			err = f(conn)
-			lost = err != nil && (errors.Is(err, errLost) || !conn.Connected())
+			lost = err != nil && (ended(err) || !conn.Connected())
 			c.release(conn, lost)
 		}
 		switch {
@@ -54,6 +57,17 @@ func (c *client) with(ctx context.Context, f func(*dbus.Conn) error) error {
 		case <-time.After(min(50*time.Millisecond<<n, pause)):
 		}
 	}
+}
+
+// ended reports whether err says that there is nobody at the other end. The one
+// who writes first may learn it before the connection says so of itself.
+func ended(err error) bool {
+	for _, e := range []error{errLost, unix.EPIPE, unix.ECONNRESET, io.EOF, net.ErrClosed} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *client) acquire(ctx context.Context) (*dbus.Conn, error) {
