@@ -327,8 +327,8 @@ func isAbove(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel) && rel != "."
 }
 
-// rmdir removes a directory if it is empty. What else is in it is not ours, and
-// no error.
+// rmdir removes a directory if it is empty, and what a killed install made of it
+// before it had its name. What else is in it is not ours, and no error.
 func rmdir(path string) error {
 	d, err := durable.OpenDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -338,6 +338,9 @@ func rmdir(path string) error {
 		return err
 	}
 	defer d.Close()
+	if err := d.SweepDead(); err != nil {
+		return err
+	}
 	err = d.Rmdir(filepath.Base(path))
 	for _, harmless := range []error{unix.ENOTEMPTY, unix.EEXIST, unix.ENOENT, unix.ENOTDIR, unix.EBUSY} {
 		if errors.Is(err, harmless) {
@@ -350,12 +353,12 @@ func rmdir(path string) error {
 // rmdirOnly removes a directory that is there and empty, and reports whether it
 // was.
 func rmdirOnly(path string) bool {
-	_, err := os.Lstat(path)
-	if err != nil || rmdir(path) != nil {
+	_, before := os.Lstat(path)
+	if rmdir(path) != nil || before != nil {
 		return false
 	}
-	_, err = os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
+	_, after := os.Lstat(path)
+	return errors.Is(after, fs.ErrNotExist)
 }
 
 func (u *removal) removed(path string) {

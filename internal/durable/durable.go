@@ -349,7 +349,7 @@ func MkdirAll(path string, mode uint32) error {
 	defer d.Close()
 	// Several processes may be at it: each has a temporary name of its own, and
 	// takes away those of the dead.
-	if err := d.sweepDead(); err != nil {
+	if err := d.SweepDead(); err != nil {
 		return err
 	}
 	temp := fmt.Sprintf(".nox-%d-%d.tmp", os.Getpid(), attempts.Add(1))
@@ -364,10 +364,10 @@ var attempts atomic.Uint64
 
 var attemptName = regexp.MustCompile(`^\.nox-([0-9]+)-[0-9]+\.tmp$`)
 
-// sweepDead removes the temporary directories of MkdirAll that processes left
+// SweepDead removes the temporary directories of MkdirAll that processes left
 // which are no more. One whose number another process has by now stays until
 // that one is gone as well.
-func (d *Dir) sweepDead() error {
+func (d *Dir) SweepDead() error {
 	entries, err := os.ReadDir(d.name)
 	if err != nil {
 		return err
