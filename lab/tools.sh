@@ -28,6 +28,7 @@ fakeroot=fakeroot                          the package oracle
 bsdtar=libarchive-tools                    the package oracle
 podman=podman                              tests with a container engine
 runc=runc                                  tests with a container engine
+dockerd=docker.io                          tests with a container engine
 docker-registry=docker-registry            the registry oracle
 ctr=containerd                             the containerd oracle
 /usr/lib/python3/dist-packages/jsonschema=python3-jsonschema   the JSON Schema oracle

@@ -24,7 +24,7 @@ func TestKindsOnAMachine(t *testing.T) {
 	}
 	lab := machine.Start(t)
 	m := lab.Boot("kinds")
-	for _, kind := range []string{"process"} {
+	for _, kind := range []string{"process", "unit"} {
 		bin := filepath.Join(dir, kind+".test")
 		build := exec.Command("go", "test", "-c", "-tags", "machine", "-o", bin, "./host/internal/resource/"+kind)
 		build.Dir, build.Env = string(bytes.TrimSpace(root)), append(os.Environ(), "CGO_ENABLED=0")

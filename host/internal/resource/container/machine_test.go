@@ -85,7 +85,9 @@ func (e *engine) down(t *testing.T) {
 	_ = e.cmd.Process.Kill()
 }
 
-func engines(t *testing.T) []*engine {
+// theEngine is the runtime of that name, not yet started.
+func theEngine(t *testing.T, name string) *engine {
+	t.Helper()
 	skip := t.Skip
 	if os.Getenv("NOX_REQUIRE_MACHINE") == "1" {
 		skip = t.Fatal
@@ -93,18 +95,19 @@ func engines(t *testing.T) []*engine {
 	if os.Geteuid() != 0 {
 		skip("not root")
 	}
-	for _, tool := range []string{"podman", "runc", "conmon"} {
+	made := map[string]struct {
+		tools []string
+		make  func(*testing.T) *engine
+	}{
+		"podman": {[]string{"podman", "runc", "conmon"}, podman},
+		"docker": {[]string{"dockerd", "runc"}, docker},
+	}[name]
+	for _, tool := range made.tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			skip(err)
 		}
 	}
-	out := []*engine{podman(t)}
-	if path, err := exec.LookPath("dockerd"); err == nil {
-		out = append(out, docker(t, path))
-	} else {
-		t.Log("without docker: ", err)
-	}
-	return out
+	return made.make(t)
 }
 
 func podman(t *testing.T) *engine {
@@ -134,9 +137,9 @@ tmp_dir = %q
 	return e
 }
 
-func docker(t *testing.T, path string) *engine {
+func docker(t *testing.T) *engine {
 	e := &engine{name: "docker", dir: shortDir(t)}
-	e.args = []string{path, "--data-root", filepath.Join(e.dir, "data"), "--exec-root", filepath.Join(e.dir, "exec"),
+	e.args = []string{"dockerd", "--data-root", filepath.Join(e.dir, "data"), "--exec-root", filepath.Join(e.dir, "exec"),
 		"--pidfile", filepath.Join(e.dir, "pid"), "-H", "unix://" + e.socket(), "--iptables=false", "--ip-forward=false",
 		"--bip=10.79.0.1/24", "--storage-driver=vfs"}
 	return e

@@ -81,7 +81,20 @@ func (k *Kind) takeAway(ctx context.Context, v *view) (notes []string, changed b
 		}
 	}
 	started, err := k.runBefore(ctx, v, runs, written)
-	return notes, changed || started, errors.Join(err, k.clearPending(u.Name))
+	return notes, changed || started, errors.Join(err, k.forget(ctx, v), k.clearPending(u.Name))
+}
+
+// forget has systemd forget a unit that failed and is gone: it would go on listing
+// it among those that failed.
+func (k *Kind) forget(ctx context.Context, v *view) error {
+	if !whole(v.unit) || v.before.Known || template(v.unit.Name) {
+		return nil
+	}
+	st, err := k.systemd.look(ctx, v.unit.Name)
+	if err != nil || st.Load != "not-found" || st.Active != "failed" {
+		return err
+	}
+	return k.systemd.resetFailed(ctx, v.unit.Name)
 }
 
 // unlinkBefore disables the unit while its text is still there, unless it was
