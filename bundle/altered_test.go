@@ -69,7 +69,7 @@ func TestT14ASignatureThatIsTakenOut(t *testing.T) {
 	unmentioned := f
 	unmentioned.entries = func(es []v1.Descriptor) []v1.Descriptor { return es[:1] }
 	untouched(t, join(unmentioned.members(t)...), policy, "no signature")
-	f.signatures = [][2][]byte{}
+	f.signatures = []signature{}
 	untouched(t, join(f.members(t)...), policy, "no signature")
 	_, err := Read(ctx, bytes.NewReader(join(f.members(t)...)), Options{Policy: policy})
 	remedied(t, err, "never signed, or its signature was taken out")
@@ -83,7 +83,7 @@ func TestT20RepackedWithNewDigests(t *testing.T) {
 	k, thief := newKey(t), newKey(t)
 	policy := trusting(t, k.Public())
 	f := forgeryOf(t, specOf(100, k))
-	signature := f.members(t)[5].body // made for the honest D
+	sig := f.members(t)[5].body // made for the honest D
 	evil := []byte("evil")
 	for i, m := range f.rest {
 		var payload v1.Manifest
@@ -108,8 +108,8 @@ func TestT20RepackedWithNewDigests(t *testing.T) {
 	d := must[[]byte](t)(canonical.Marshal(f.index))
 	subject := descriptor(v1.MediaTypeImageIndex, "", d)
 	manifest := must[[]byte](t)(ours("application/vnd.dev.sigstore.bundle.v0.3+json", &subject, nil,
-		descriptor("application/vnd.dev.sigstore.bundle.v0.3+json", "", signature)))
-	f.signatures = [][2][]byte{{manifest, signature}}
+		descriptor("application/vnd.dev.sigstore.bundle.v0.3+json", "", sig)))
+	f.signatures = []signature{{manifest, sig}}
 	untouched(t, join(f.members(t)...), policy, "bad signature")
 	// It is whole in all else: its own maker reads it.
 	f.signatures, f.signers = nil, []crypto.Signer{thief}

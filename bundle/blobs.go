@@ -15,17 +15,15 @@ import (
 
 // readBlobs writes for the first time, after it is known that there is room.
 func (d *reading) readBlobs(ctx context.Context) error {
-	blobs, err := d.tree.done()
-	if err != nil {
-		return err
-	}
 	if d.opts.Store != nil {
 		// From here on nothing is collected: what is there stays there.
-		if d.writer, err = d.opts.Store.Writer(); err != nil {
+		w, err := d.opts.Store.Writer()
+		if err != nil {
 			return err
 		}
+		d.writer = w
 	}
-	if err := d.reserve(blobs); err != nil {
+	if err := d.reserve(); err != nil {
 		return err
 	}
 	if d.opts.Store != nil {
@@ -45,7 +43,7 @@ func (d *reading) readBlobs(ctx context.Context) error {
 		}
 	}
 	d.tar.onRead = d.advance
-	for _, b := range blobs {
+	for _, b := range d.tree.blobs {
 		d.progress.Title = d.title(b.Digest)
 		if size, ok := d.received[b.Digest]; ok {
 			// The head brought it.
@@ -90,7 +88,7 @@ func (d *reading) title(blob digest.Digest) string {
 }
 
 // reserve holds that the store's file system has room for what is missing.
-func (d *reading) reserve(blobs []v1.Descriptor) error {
+func (d *reading) reserve() error {
 	store := d.opts.Store
 	if store == nil {
 		return nil
@@ -102,7 +100,7 @@ func (d *reading) reserve(blobs []v1.Descriptor) error {
 			needs += (int64(len(b)) + page - 1) / page * page
 		}
 	}
-	for _, b := range blobs {
+	for _, b := range d.tree.blobs {
 		if !store.Has(b.Digest, b.Size) {
 			needs += (b.Size + page - 1) / page * page
 		}

@@ -131,7 +131,7 @@ func (p *plan) seal(s *seal) error {
 
 // body adds manifests and blobs, in the order of the tree.
 func (p *plan) body(docs *documents) error {
-	t, err := docs.tree(func(b []byte) { p.addBlob(b) })
+	t, _, err := docs.tree(p.addBlob)
 	if err != nil {
 		return err
 	}
@@ -141,16 +141,12 @@ func (p *plan) body(docs *documents) error {
 // blobs adds the blobs of the tree, which opener says how to open. Those the head
 // has are there.
 func (p *plan) blobs(t *tree, opener func(v1.Descriptor) (func() (io.ReadCloser, error), error)) error {
-	order, err := t.done()
-	if err != nil {
-		return err
-	}
 	there := map[string]bool{}
 	for _, piece := range p.pieces {
 		there[piece.name] = true
 	}
 	titles := (&Info{Members: t.members}).titles()
-	for _, b := range order {
+	for _, b := range t.blobs {
 		name := blobPrefix + b.Digest.Encoded()
 		if there[name] {
 			continue

@@ -121,26 +121,21 @@ func (d *documents) images(all []Image) error {
 	return nil
 }
 
-// tree walks D as a reader will; each gets every manifest in the order of the file.
-func (d *documents) tree(each func([]byte)) (*tree, error) {
-	x, _, err := parseBundle(d.index)
+// tree walks D as a reader will, and says what it is of; each gets every manifest in
+// the order of the file. What is wrong is the builder's own fault.
+func (d *documents) tree(each func([]byte)) (*tree, *Info, error) {
+	x, info, err := parseBundle(d.index)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t, err := newTree(x)
+	t, err := newTree(x, func(err error) error { return err })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for {
-		m, ok := t.next()
-		if !ok {
-			return t, nil
-		}
+	return t, info, t.walk(func(m v1.Descriptor) ([]byte, error) {
 		each(d.bytes[m.Digest])
-		if err := t.read(m, d.bytes[m.Digest]); err != nil {
-			return nil, err
-		}
-	}
+		return d.bytes[m.Digest], nil
+	})
 }
 
 // Preview says what Build would make of spec, without a signature and without
@@ -150,15 +145,8 @@ func Preview(spec Spec) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, info, err := parseBundle(docs.index)
+	t, info, err := docs.tree(func([]byte) {})
 	if err != nil {
-		return nil, err
-	}
-	t, err := docs.tree(func([]byte) {})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := t.done(); err != nil {
 		return nil, err
 	}
 	info.Digest = digest.FromBytes(docs.index)

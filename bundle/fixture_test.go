@@ -126,7 +126,7 @@ func madeBlob(b []byte) member { return made(blobPrefix+digest.FromBytes(b).Enco
 type forgery struct {
 	index      v1.Index // D
 	signers    []crypto.Signer
-	signatures [][2][]byte // manifests and bundles, instead of signers
+	signatures []signature // manifests and bundles, instead of signers
 	roots      [][]byte
 	entries    func([]v1.Descriptor) []v1.Descriptor // changes index.json
 	rest       []member
@@ -154,14 +154,14 @@ func (f forgery) members(t testing.TB) []member {
 	}
 	sigs := f.signatures
 	if sigs == nil {
-		sigs = must[[][2][]byte](t)(sign(subject, f.signers))
+		sigs = must[[]signature](t)(sign(subject, f.signers))
 	}
-	sigs = slices.SortedFunc(slices.Values(sigs), func(a, b [2][]byte) int {
-		return strings.Compare(digest.FromBytes(a[0]).Encoded(), digest.FromBytes(b[0]).Encoded())
+	sigs = slices.SortedFunc(slices.Values(sigs), func(a, b signature) int {
+		return strings.Compare(digest.FromBytes(a.manifest).Encoded(), digest.FromBytes(b.manifest).Encoded())
 	})
 	for _, s := range sigs {
-		entries = append(entries, descriptor(v1.MediaTypeImageManifest, trust.MediaType, s[0]))
-		head = append(head, madeBlob(s[0]), madeBlob(s[1]))
+		entries = append(entries, descriptor(v1.MediaTypeImageManifest, trust.MediaType, s.manifest))
+		head = append(head, madeBlob(s.manifest), madeBlob(s.bundle))
 	}
 	entries = append(entries, imageNames(&f.index)...)
 	if f.entries != nil {

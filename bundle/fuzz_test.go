@@ -191,7 +191,7 @@ func FuzzDocuments(f *testing.F) {
 		x, _, err := parseBundle(b)
 		errs = append(errs, err)
 		if err == nil {
-			_, err = newTree(x)
+			_, err = newTree(x, publishers)
 			errs = append(errs, err)
 		}
 		_, err = parseRoots(b, descriptor(v1.MediaTypeImageIndex, "", []byte("d")))
@@ -200,7 +200,7 @@ func FuzzDocuments(f *testing.F) {
 		errs = append(errs, err)
 		for _, kind := range []string{TypeDeclaration, TypePayload, ""} {
 			for _, media := range []string{v1.MediaTypeImageManifest, v1.MediaTypeImageIndex} {
-				tree := must[*tree](t)(newTree(&v1.Index{}))
+				tree := must[*tree](t)(newTree(&v1.Index{}, publishers))
 				errs = append(errs, tree.read(descriptor(media, kind, b), b))
 			}
 		}

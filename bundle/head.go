@@ -106,6 +106,22 @@ func parseRoots(b []byte, subject v1.Descriptor) ([]v1.Descriptor, error) {
 	return m.Layers, nil
 }
 
+// readRoots reads the release roots that the manifest b has, oldest first.
+func readRoots(b []byte, subject v1.Descriptor, get fetch) (roots [][]byte, err error) {
+	layers, err := parseRoots(b, subject)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range layers {
+		root, err := get(l)
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, root)
+	}
+	return roots, nil
+}
+
 // isSubject says whether s is subject and says no more.
 func isSubject(s *v1.Descriptor, subject v1.Descriptor) bool {
 	return s != nil && s.Digest == subject.Digest && s.Size == subject.Size && s.MediaType == subject.MediaType && plain(*s)
@@ -167,14 +183,31 @@ func parseSignature(b []byte, subject v1.Descriptor) (v1.Descriptor, error) {
 	return m.Layers[0], checkDescriptor(m.Layers[0], trust.MaxSignature)
 }
 
+// A signature is one of D: the manifest that says so, and the sigstore bundle in it.
+type signature struct{ manifest, bundle []byte }
+
+// readSignature reads the signature that the manifest b has.
+func readSignature(b []byte, subject v1.Descriptor, get fetch) (signature, error) {
+	layer, err := parseSignature(b, subject)
+	if err != nil {
+		return signature{}, err
+	}
+	s, err := get(layer)
+	return signature{b, s}, err
+}
+
 // decide says whether D is to be believed: the one place where it is decided,
 // for a bundle that is read and for one that is stored.
-func decide(d digest.Digest, index []byte, roots, signatures [][]byte, policy *trust.Policy) (*v1.Index, *Info, error) {
+func decide(d digest.Digest, index []byte, roots [][]byte, signatures []signature, policy *trust.Policy) (*v1.Index, *Info, error) {
 	policy, err := policy.Advance(roots)
 	if err != nil {
 		return nil, nil, err
 	}
-	signers, err := policy.Verify(d, signatures, trust.ScopeRelease)
+	var bundles [][]byte
+	for _, s := range signatures {
+		bundles = append(bundles, s.bundle)
+	}
+	signers, err := policy.Verify(d, bundles, trust.ScopeRelease)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -68,12 +68,8 @@ func doImport(ctx context.Context, dir, ref, out string, i Importing) (*Imported
 	if done.LeftOut, err = l.referrers(s, entries); err != nil {
 		return nil, err
 	}
-	var signatures [][]byte
-	for _, one := range s.signatures {
-		signatures = append(signatures, one[1])
-	}
 	// Decided here, before gigabytes are written, and again when they are read back.
-	index, _, err := decide(s.bundle.Digest, s.index, s.roots, signatures, i.Policy)
+	index, _, err := decide(s.bundle.Digest, s.index, s.roots, s.signatures, i.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +109,7 @@ func (l *layout) referrers(s *seal, entries []v1.Descriptor) (leftOut int, err e
 			if err != nil {
 				return 0, err
 			}
-			s.signatures = append(s.signatures, [2][]byte{b, sig})
+			s.signatures = append(s.signatures, signature{b, sig})
 			continue
 		}
 		layers, err := parseRoots(b, subject)
@@ -154,26 +150,22 @@ func longer(a, b [][]byte) ([][]byte, error) {
 
 // body adds the manifests and blobs under D to the plan.
 func (l *layout) body(ctx context.Context, p *plan, index *v1.Index) error {
-	t, err := newTree(index)
+	t, err := newTree(index, publishers)
 	if err != nil {
-		return publishers(err)
+		return err
 	}
-	for {
-		m, ok := t.next()
-		if !ok {
-			break
-		}
+	err = t.walk(func(m v1.Descriptor) ([]byte, error) {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("interrupted: %w", err)
+			return nil, fmt.Errorf("interrupted: %w", err)
 		}
 		b, err := l.blob(m, maxManifest)
-		if err != nil {
-			return err
+		if err == nil {
+			p.addBlob(b)
 		}
-		if err := t.read(m, b); err != nil {
-			return publishers(err)
-		}
-		p.addBlob(b)
+		return b, err
+	})
+	if err != nil {
+		return err
 	}
 	return p.blobs(t, func(d v1.Descriptor) (func() (io.ReadCloser, error), error) {
 		name := blobPrefix + d.Digest.Encoded()

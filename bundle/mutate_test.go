@@ -197,16 +197,16 @@ func (m *mutant) resign(j int, text []byte) {
 			signer = k
 		}
 	}
-	pair := must[[][2][]byte](m.t)(sign(subject, []crypto.Signer{signer}))[0]
+	pair := must[[]signature](m.t)(sign(subject, []crypto.Signer{signer}))[0]
 	old, size := strings.TrimPrefix(m.members[j].name(), blobPrefix), len(m.members[j].body)
-	m.members[j], m.members[j+1] = madeBlob(pair[0]), madeBlob(pair[1])
+	m.members[j], m.members[j+1] = madeBlob(pair.manifest), madeBlob(pair.bundle)
 	for k := range m.members {
 		if m.members[k].name() != indexName {
 			continue
 		}
 		body := string(m.members[k].body)
 		body = strings.Replace(body, `"sha256:`+old+`"`, `"sha256:`+strings.TrimPrefix(m.members[j].name(), blobPrefix)+`"`, 1)
-		body = strings.Replace(body, `"size":`+strconv.Itoa(size)+`}`, `"size":`+strconv.Itoa(len(pair[0]))+`}`, 1)
+		body = strings.Replace(body, `"size":`+strconv.Itoa(size)+`}`, `"size":`+strconv.Itoa(len(pair.manifest))+`}`, 1)
 		m.members[k] = made(indexName, []byte(body))
 	}
 }

@@ -62,7 +62,7 @@ type reading struct {
 	root     *v1.Index
 	// roots and signatures (manifest and signature) are those in the file.
 	roots      [][]byte
-	signatures [][2][]byte
+	signatures []signature
 	tree       *tree
 	info       *Info
 
@@ -145,40 +145,24 @@ func (d *reading) readHead() error {
 		if err != nil {
 			return err
 		}
-		layers, err := parseRoots(b, d.pointers.subject())
-		if err != nil {
+		if d.roots, err = readRoots(b, d.pointers.subject(), d.keep); err != nil {
 			return err
 		}
-		for _, l := range layers {
-			if b, err = d.keep(l); err != nil {
-				return err
-			}
-			d.roots = append(d.roots, b)
-		}
 	}
-	var signatures [][]byte
 	for _, s := range d.pointers.signatures {
 		m, err := d.keep(s)
 		if err != nil {
 			return err
 		}
-		layer, err := parseSignature(m, d.pointers.subject())
+		one, err := readSignature(m, d.pointers.subject(), d.keep)
 		if err != nil {
 			return err
 		}
-		b, err := d.keep(layer)
-		if err != nil {
-			return err
-		}
-		d.signatures = append(d.signatures, [2][]byte{m, b})
-		signatures = append(signatures, b)
+		d.signatures = append(d.signatures, one)
 	}
-	index, info, err := decide(d.pointers.bundle.Digest, d.index, d.roots, signatures, d.opts.Policy)
-	if err != nil {
-		return err
-	}
-	d.info, d.root = info, index
-	return nil
+	var err error
+	d.root, d.info, err = decide(d.pointers.bundle.Digest, d.index, d.roots, d.signatures, d.opts.Policy)
+	return err
 }
 
 // admit asks whoever reads.
@@ -190,27 +174,14 @@ func (d *reading) admit() error {
 }
 
 func (d *reading) readManifests() (err error) {
-	if d.tree, err = newTree(d.root); err != nil {
-		return publishers(err)
+	if d.tree, err = newTree(d.root, publishers); err != nil {
+		return err
 	}
 	if err := d.pointers.checkNames(d.root); err != nil {
 		return err
 	}
-	for {
-		m, ok := d.tree.next()
-		if !ok {
-			break
-		}
-		b, err := d.keep(m)
-		if err != nil {
-			return err
-		}
-		if err := d.tree.read(m, b); err != nil {
-			return publishers(err)
-		}
-	}
-	if _, err := d.tree.done(); err != nil {
-		return publishers(err)
+	if err := d.tree.walk(d.keep); err != nil {
+		return err
 	}
 	d.tree.tell(d.info)
 	d.tar.titles = d.info.titles()

@@ -39,14 +39,14 @@ func TestSignaturesOfABundle(t *testing.T) {
 	policy := trusting(t, good.Public())
 	f := forgeryOf(t, specOf(100, good))
 	subject := descriptor(v1.MediaTypeImageIndex, "", must[[]byte](t)(canonical.Marshal(f.index)))
-	made := func(k *ecdsa.PrivateKey, d v1.Descriptor) [2][]byte {
-		return must[[][2][]byte](t)(sign(d, []crypto.Signer{k}))[0]
+	made := func(k *ecdsa.PrivateKey, d v1.Descriptor) signature {
+		return must[[]signature](t)(sign(d, []crypto.Signer{k}))[0]
 	}
 	other := subject
 	other.Digest = digest.FromString("another bundle")
 	// A sound signature of something else, under a manifest that says it is ours.
-	wrapped := func(b []byte) [2][]byte {
-		return [2][]byte{must[[]byte](t)(ours(trust.MediaType, &subject, nil, descriptor(trust.MediaType, "", b))), b}
+	wrapped := func(b []byte) signature {
+		return signature{must[[]byte](t)(ours(trust.MediaType, &subject, nil, descriptor(trust.MediaType, "", b))), b}
 	}
 	root := trust.NewRoot(nil, []trust.Key{must[trust.Key](t)(trust.NewKey(stranger.Public(), trust.ScopeRoot))},
 		must[string](t)(trust.KeyID(good.Public())))
@@ -54,21 +54,21 @@ func TestSignaturesOfABundle(t *testing.T) {
 	ok := made(good, subject)
 	for _, c := range []struct {
 		name   string
-		sigs   [][2][]byte
+		sigs   []signature
 		policy *trust.Policy
 		text   string // "" is accepted
 	}{
-		{"one good", [][2][]byte{ok}, policy, ""},
-		{"T-47 one good, one unknown", [][2][]byte{made(stranger, subject), ok}, policy, ""},
-		{"T-14 T-47 none", [][2][]byte{}, policy, "no signature"},
-		{"unknown", [][2][]byte{made(stranger, subject)}, policy, "unknown key"},
-		{"revoked", [][2][]byte{ok}, revoked, "revoked key"},
-		{"no policy", [][2][]byte{ok}, nil, "no key is trusted"},
-		{"T-47 the same twice", [][2][]byte{ok, ok}, policy, "duplicate"},
-		{"T-54 of another bundle", [][2][]byte{made(good, other)}, policy, "bad signature"},
-		{"T-54 of another bundle, claimed to be of this", [][2][]byte{wrapped(must[[]byte](t)(trust.Sign(good, other.Digest)))}, policy, "bad signature"},
-		{"T-54 no sigstore bundle", [][2][]byte{wrapped([]byte(`{"a":1}`))}, policy, "bad signature"},
-		{"T-54 a root as signature", [][2][]byte{wrapped(must[[]byte](t)(trust.SignRoot(root, stranger)))}, policy, "bad signature"},
+		{"one good", []signature{ok}, policy, ""},
+		{"T-47 one good, one unknown", []signature{made(stranger, subject), ok}, policy, ""},
+		{"T-14 T-47 none", []signature{}, policy, "no signature"},
+		{"unknown", []signature{made(stranger, subject)}, policy, "unknown key"},
+		{"revoked", []signature{ok}, revoked, "revoked key"},
+		{"no policy", []signature{ok}, nil, "no key is trusted"},
+		{"T-47 the same twice", []signature{ok, ok}, policy, "duplicate"},
+		{"T-54 of another bundle", []signature{made(good, other)}, policy, "bad signature"},
+		{"T-54 of another bundle, claimed to be of this", []signature{wrapped(must[[]byte](t)(trust.Sign(good, other.Digest)))}, policy, "bad signature"},
+		{"T-54 no sigstore bundle", []signature{wrapped([]byte(`{"a":1}`))}, policy, "bad signature"},
+		{"T-54 a root as signature", []signature{wrapped(must[[]byte](t)(trust.SignRoot(root, stranger)))}, policy, "bad signature"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := f

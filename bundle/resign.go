@@ -82,7 +82,7 @@ func resign(ctx context.Context, in, out string, r Resigning) (*Resigned, error)
 	}
 	dropped := 0
 	for _, old := range d.signatures {
-		if !slices.ContainsFunc(seal.signatures, func(s [2][]byte) bool { return bytes.Equal(s[1], old[1]) }) {
+		if !slices.ContainsFunc(seal.signatures, func(s signature) bool { return bytes.Equal(s.bundle, old.bundle) }) {
 			dropped++
 		}
 	}
@@ -129,7 +129,7 @@ func (d *reading) sealed(r Resigning) (*seal, *trust.Policy, error) {
 		}
 	}
 	for _, old := range d.signatures {
-		by, err := judge.Verify(d.info.Digest, [][]byte{old[1]}, trust.ScopeRelease)
+		by, err := judge.Verify(d.info.Digest, [][]byte{old.bundle}, trust.ScopeRelease)
 		if err == nil && r.Add && !mine[by[0].Key] {
 			s.signatures = append(s.signatures, old)
 		}

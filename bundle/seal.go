@@ -19,9 +19,9 @@ type seal struct {
 	index  []byte
 	// roots are the chain of release roots, oldest first; may be none.
 	roots [][]byte
-	// signatures are signature manifests, each with its signature; who made them
-	// first means nothing, so they are written in the order of their digests.
-	signatures [][2][]byte
+	// signatures: who made them first means nothing, so they are written in the order
+	// of their manifests' digests.
+	signatures []signature
 	// others are the entries of index.json for what is under D.
 	others []v1.Descriptor
 }
@@ -46,12 +46,12 @@ func (s seal) members() ([]named, error) {
 		entries = append(entries, descriptor(v1.MediaTypeImageManifest, TypeRoot, m))
 		blobs = append(append(blobs, m), s.roots...)
 	}
-	signatures := slices.SortedFunc(slices.Values(s.signatures), func(a, b [2][]byte) int {
-		return cmp.Compare(digest.FromBytes(a[0]), digest.FromBytes(b[0]))
+	signatures := slices.SortedFunc(slices.Values(s.signatures), func(a, b signature) int {
+		return cmp.Compare(digest.FromBytes(a.manifest), digest.FromBytes(b.manifest))
 	})
 	for _, sig := range signatures {
-		entries = append(entries, descriptor(v1.MediaTypeImageManifest, trust.MediaType, sig[0]))
-		blobs = append(blobs, sig[0], sig[1])
+		entries = append(entries, descriptor(v1.MediaTypeImageManifest, trust.MediaType, sig.manifest))
+		blobs = append(blobs, sig.manifest, sig.bundle)
 	}
 	index, err := canonical.Marshal(v1.Index{
 		Versioned: versioned, MediaType: v1.MediaTypeImageIndex, Manifests: append(entries, s.others...),

@@ -10,8 +10,8 @@ import (
 )
 
 // sign makes for each signer the signature manifest and the signature.
-func sign(subject v1.Descriptor, signers []crypto.Signer) ([][2][]byte, error) {
-	var out [][2][]byte
+func sign(subject v1.Descriptor, signers []crypto.Signer) ([]signature, error) {
+	var out []signature
 	seen := map[string]bool{}
 	for _, key := range signers {
 		id, err := trust.KeyID(key.Public())
@@ -34,7 +34,7 @@ func sign(subject v1.Descriptor, signers []crypto.Signer) ([][2][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, [2][]byte{m, s})
+		out = append(out, signature{m, s})
 	}
 	return out, nil
 }

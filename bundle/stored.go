@@ -56,31 +56,20 @@ func stored(ctx context.Context, store *content.Store, d digest.Digest, with []v
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTree(x)
+	t, err := newTree(x, publishers)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		m, ok := t.next()
-		if !ok {
-			break
-		}
+	err = t.walk(func(m v1.Descriptor) ([]byte, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		b, err := store.Read(m.Digest, m.Size)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.read(m, b); err != nil {
-			return nil, err
-		}
-	}
-	blobs, err := t.done()
+		return store.Read(m.Digest, m.Size)
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range blobs {
+	for _, b := range t.blobs {
 		if !store.Has(b.Digest, b.Size) {
 			return nil, incomplete(d, fmt.Sprintf("blob %s is not there", b.Digest))
 		}
@@ -94,35 +83,27 @@ func stored(ctx context.Context, store *content.Store, d digest.Digest, with []v
 }
 
 // beside reads the release roots and signatures that were marked with a bundle.
-func beside(store *content.Store, subject v1.Descriptor, with []v1.Descriptor) (roots, signatures [][]byte, err error) {
+func beside(store *content.Store, subject v1.Descriptor, with []v1.Descriptor) (roots [][]byte, signatures []signature, err error) {
+	get := func(d v1.Descriptor) ([]byte, error) { return store.Read(d.Digest, d.Size) }
 	for _, w := range with {
 		if w.ArtifactType != TypeRoot && w.ArtifactType != trust.MediaType {
 			continue // the name of an image
 		}
-		b, err := store.Read(w.Digest, maxHeadManifest)
+		m, err := store.Read(w.Digest, maxHeadManifest)
 		if err != nil {
 			return nil, nil, err
 		}
-		layers := make([]v1.Descriptor, 1)
 		if w.ArtifactType == TypeRoot {
-			layers, err = parseRoots(b, subject)
-		} else {
-			layers[0], err = parseSignature(b, subject)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, l := range layers {
-			b, err := store.Read(l.Digest, l.Size)
-			if err != nil {
+			if roots, err = readRoots(m, subject, get); err != nil {
 				return nil, nil, err
 			}
-			if w.ArtifactType == TypeRoot {
-				roots = append(roots, b)
-			} else {
-				signatures = append(signatures, b)
-			}
+			continue
 		}
+		one, err := readSignature(m, subject, get)
+		if err != nil {
+			return nil, nil, err
+		}
+		signatures = append(signatures, one)
 	}
 	return roots, signatures, nil
 }

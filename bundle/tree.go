@@ -14,12 +14,15 @@ import (
 // file. Reader and builder walk the same one, which is what makes the order a
 // rule and not a habit.
 type tree struct {
+	// blame says whose fault it is when the tree is wrong.
+	blame func(error) error
 	// pending are manifests that were mentioned and not yet read, the next one
 	// first. A manifest's own come before its siblings: depth first.
 	pending []v1.Descriptor
 	// mentioned holds the size of everything that was mentioned.
 	mentioned map[digest.Digest]mention
-	// blobs are all blobs in the order of first mention, each once.
+	// blobs are all blobs, each once: in the order of first mention, and after the
+	// walk in that of the file.
 	blobs []v1.Descriptor
 
 	declarations []Member
@@ -43,17 +46,40 @@ type mention struct {
 	manifest bool
 }
 
-func newTree(index *v1.Index) (*tree, error) {
-	t := &tree{mentioned: map[digest.Digest]mention{}, titles: map[string]bool{}, images: map[digest.Digest]string{}}
+// A fetch gives a document by its descriptor, and no other: the next member of a
+// file, a blob of a store, what is about to be built.
+type fetch func(v1.Descriptor) ([]byte, error)
+
+// newTree begins with what D mentions. Each error about the tree is passed through
+// blame; a nil one stays nil.
+func newTree(index *v1.Index, blame func(error) error) (*tree, error) {
+	t := &tree{
+		blame:     blame,
+		mentioned: map[digest.Digest]mention{}, titles: map[string]bool{}, images: map[digest.Digest]string{},
+	}
 	for _, d := range index.Manifests {
 		if err := t.direct(d); err != nil {
-			return nil, err
+			return nil, blame(err)
 		}
 	}
-	if err := t.push(index.Manifests); err != nil {
-		return nil, err
+	return t, blame(t.push(index.Manifests))
+}
+
+// walk reads every manifest under D, in the order of the file. An error of get is
+// returned as it is.
+func (t *tree) walk(get fetch) error {
+	for len(t.pending) > 0 {
+		d := t.pending[0]
+		t.pending = t.pending[1:]
+		b, err := get(d)
+		if err != nil {
+			return err
+		}
+		if err := t.read(d, b); err != nil {
+			return t.blame(err)
+		}
 	}
-	return t, nil
+	return t.blame(t.finish())
 }
 
 // direct holds what D may say of a manifest: that it is one of ours and no more, or
@@ -121,17 +147,7 @@ func (t *tree) mention(d v1.Descriptor, max int64, manifest bool) (bool, error) 
 	return ok, nil
 }
 
-// next takes the manifest that is to be read next.
-func (t *tree) next() (v1.Descriptor, bool) {
-	if len(t.pending) == 0 {
-		return v1.Descriptor{}, false
-	}
-	d := t.pending[0]
-	t.pending = t.pending[1:]
-	return d, true
-}
-
-// read reads the manifest that next gave; b has its digest.
+// read reads the manifest that d describes; b has its digest.
 func (t *tree) read(d v1.Descriptor, b []byte) error {
 	switch {
 	case d.ArtifactType == TypeDeclaration || d.ArtifactType == TypePayload:
@@ -237,24 +253,26 @@ func (t *tree) blob(d v1.Descriptor, title string, again bool) error {
 	return nil
 }
 
-// done is called when no manifest is pending; it gives the blobs in the order
-// of the file.
-func (t *tree) done() ([]v1.Descriptor, error) {
+// finish holds what can be said of all of it, and puts the small blobs before the
+// large ones.
+func (t *tree) finish() error {
 	if len(t.declarations) == 0 {
-		return nil, refuse("it holds no declaration")
+		return refuse("it holds no declaration")
 	}
 	if err := t.settled(); err != nil {
-		return nil, err
+		return err
 	}
-	var small, large []v1.Descriptor
-	for _, d := range t.blobs {
-		if isSmall(d.MediaType) {
-			small = append(small, d)
-		} else {
-			large = append(large, d)
+	slices.SortStableFunc(t.blobs, func(a, b v1.Descriptor) int {
+		switch small := isSmall(a.MediaType); {
+		case small == isSmall(b.MediaType):
+			return 0
+		case small:
+			return -1
+		default:
+			return 1
 		}
-	}
-	return append(small, large...), nil
+	})
+	return nil
 }
 
 // tell puts what the tree holds into info.
