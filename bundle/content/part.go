@@ -66,7 +66,7 @@ func (p *part) take(ctx context.Context, d digest.Digest, size int64, r io.Reade
 	if got != d {
 		return fault.Refusedf("cannot store blob %s: digest mismatch, got %s", d, got)
 	}
-	p.digest, p.size = d, size
+	p.digest = d
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (s *Store) Add(ctx context.Context, r io.Reader, max int64) (digest.Digest,
 	if s.Has(d, n) {
 		return d, n, nil
 	}
-	p.digest, p.size = d, n
+	p.digest = d
 	return d, n, s.commit(p)
 }
 
@@ -96,9 +96,8 @@ func (s *Store) Add(ctx context.Context, r io.Reader, max int64) (digest.Digest,
 type part struct {
 	file *os.File
 	path string
-	// digest and size are known when the part was written whole.
+	// digest is known when the part was written whole.
 	digest digest.Digest
-	size   int64
 }
 
 var parts atomic.Uint64
