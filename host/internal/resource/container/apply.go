@@ -8,6 +8,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
@@ -45,6 +46,9 @@ func (k *Kind) apply(ctx context.Context, want resource.Want, prior *resource.Re
 		return err
 	}
 	if err := k.sources(c); err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(k.cover(), 0o555); err != nil {
 		return err
 	}
 	def, err := k.definition(c)

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
 
@@ -116,7 +118,9 @@ func (k *Kind) definition(c *declaration.Container) (definition, error) {
 		b.Env = append(b.Env, name+"="+env[name])
 	}
 	b.ports(c.Ports)
-	k.mounts(&b, c.Mounts)
+	if err := k.mounts(&b, c.Mounts); err != nil {
+		return definition{}, err
+	}
 	d := definition{want: c, body: b}
 	said, err := json.Marshal(b)
 	if err != nil {
@@ -141,8 +145,8 @@ func (b *body) ports(ports []declaration.Port) {
 	}
 }
 
-func (k *Kind) mounts(b *body, mounts []declaration.Mount) {
-	for _, m := range mounts {
+func (k *Kind) mounts(b *body, mounts []declaration.Mount) error {
+	for i, m := range mounts {
 		switch {
 		case m.Tmpfs:
 			if b.HostConfig.Tmpfs == nil {
@@ -155,15 +159,26 @@ func (k *Kind) mounts(b *body, mounts []declaration.Mount) {
 		case m.Volume != "":
 			b.HostConfig.Mounts = append(b.HostConfig.Mounts, mount{Type: "volume", Source: m.Volume, Target: m.Target, ReadOnly: m.ReadOnly})
 		default:
+			leads, secret, err := k.leadsToOwn(m)
+			if err != nil {
+				return fmt.Errorf("mounts[%d].path: cannot tell where %q leads: %w", i, m.Path, err)
+			}
 			it := mount{Type: "bind", Source: k.Layout.Path(m.Path), Target: m.Target, ReadOnly: m.ReadOnly}
-			if k.leadsToOwn(m) {
+			if leads {
 				// Read-only is only the mount itself (mount(2), MS_BIND with
 				// MS_RDONLY): what is mounted below it would be seen, and written.
 				it.BindOptions = &bindOptions{NonRecursive: true}
 			}
 			b.HostConfig.Mounts = append(b.HostConfig.Mounts, it)
+			for _, rel := range secret {
+				over := path.Join(m.Target, rel)
+				if !slices.ContainsFunc(mounts, func(o declaration.Mount) bool { return o.Target == over }) {
+					b.HostConfig.Mounts = append(b.HostConfig.Mounts, mount{Type: "bind", Source: k.cover(), Target: over, ReadOnly: true})
+				}
+			}
 		}
 	}
+	return nil
 }
 
 // named is what the runtime is told to make: the image as it calls it, and our

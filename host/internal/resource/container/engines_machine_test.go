@@ -27,6 +27,7 @@ func TestEngines(t *testing.T) {
 			}{
 				{"Life", life1},
 				{"AllMembers", allMembers},
+				{"StateIsCovered", stateIsCovered},
 				{"Drift", driftIsRepaired},
 				{"ChangedImage", changedImage},
 				{"BadImage", badImage},
@@ -143,6 +144,26 @@ func allMembers(l *lab) {
 	l.remove(rec)
 	must(l.T, l.r.delete(l.Context(), "/networks/back", nil))
 	must(l.T, l.r.delete(l.Context(), "/volumes/vol", nil))
+}
+
+// Who watches a machine from a container sees it all but the host's state.
+func stateIsCovered(l *lab) {
+	must(l.T, os.MkdirAll(l.layout.Path("/var/lib/beside"), 0o755))
+	for dir, want := range map[string]string{"/m/lib/nox-mesh": "0 []", "/m/lib": "2 [d beside/ d nox-mesh/]"} {
+		w := l.want(l.one, `"network":"host","mounts":[{"target":"/m","path":"/var","read_only":true}],"args":["list",`+`"`+dir+`"`+`]`)
+		rec := l.apply(w, nil)
+		var c struct{ LogPath string }
+		_, err := l.r.get(l.Context(), "/containers/web/json", nil, &c)
+		must(l.T, err)
+		said, err := os.ReadFile(c.LogPath)
+		for deadline := time.Now().Add(10 * time.Second); len(said) == 0 && time.Now().Before(deadline); {
+			said, err = os.ReadFile(c.LogPath)
+		}
+		if err != nil || !strings.Contains(string(said), want) {
+			l.Errorf("%s: %q, %v", dir, said, err)
+		}
+		l.remove(rec)
+	}
 }
 
 // record keeps what the runtime says of the container.

@@ -70,7 +70,7 @@ func (k *Kind) open(path string, flags uint64) (*os.File, error) {
 		return nil, err
 	}
 	defer unix.Close(root)
-	fd, err := unix.Openat2(root, strings.TrimPrefix(path, "/"), &unix.OpenHow{
+	fd, err := unix.Openat2(root, "./"+strings.TrimPrefix(path, "/"), &unix.OpenHow{
 		Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if err != nil {

@@ -55,29 +55,82 @@ func (k *Kind) review(c *declaration.Container) error {
 
 // reaches says what of the host's own a mount shows, or "".
 func (k *Kind) reaches(m declaration.Mount, own []layout.Own) (string, error) {
-	f, err := k.open(m.Path, unix.O_PATH)
+	w, err := k.where(m.Path, own)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil // the runtime says so, too, and nothing is shown
 	}
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
-	if err != nil {
-		return "", err
-	}
-	spellings, err := k.spellings(f, real, own)
-	if err != nil {
-		return "", err
-	}
-	for _, s := range spellings {
+	for _, s := range w.spellings {
 		m.Path = s
 		if what := m.Own(own); what != "" {
 			return what, nil
 		}
 	}
+	// Whoever connects to a socket writes nothing to its file system.
+	if _, shown := w.shows(path.Dir(layout.Layout{}.HostSocket())); shown {
+		return "through its socket whoever is root in the container commands the host; mount what is needed of it", nil
+	}
 	return "", nil
+}
+
+// A place is where a path of the machine leads.
+type place struct {
+	real  string
+	mount uint64
+	// spellings are the paths of the machine that lead there.
+	spellings []string
+}
+
+func (k *Kind) where(p string, own []layout.Own) (*place, error) {
+	f, err := k.open(p, unix.O_PATH)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	w := &place{}
+	if w.real, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
+		return nil, err
+	}
+	if w.mount, err = mountOf(w.real); err != nil {
+		return nil, err
+	}
+	w.spellings, err = k.spellings(f, w.real, own)
+	return w, err
+}
+
+// shows reports where below it the machine's path p is seen, in what is mounted
+// without what is mounted below: as a path that begins at it. Where p would be seen
+// if it was there counts as well.
+func (w *place) shows(p string) (rel string, shown bool) {
+	for _, s := range w.spellings {
+		rel, err := filepath.Rel(s, p)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		at := filepath.Join(w.real, rel)
+		mount, err := mountOf(at)
+		for errors.Is(err, fs.ErrNotExist) && at != w.real {
+			at = filepath.Dir(at)
+			mount, err = mountOf(at)
+		}
+		if err != nil || mount == w.mount {
+			return rel, true
+		}
+	}
+	return "", false
+}
+
+// mountOf is the number of the mount a file is on; 0, for all, where the kernel does
+// not tell (before Linux 5.8; statx(2), STATX_MNT_ID).
+func mountOf(file string) (uint64, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, file, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &st)
+	if err != nil {
+		return 0, &fs.PathError{Op: "statx", Path: file, Err: err}
+	}
+	return st.Mnt_id, nil
 }
 
 // sources refuses what is not there: a runtime may make a directory of it, which
@@ -160,13 +213,35 @@ func (k *Kind) landmarks(own []layout.Own) map[string]os.FileInfo {
 }
 
 // leadsToOwn reports whether the host's own lies below what is mounted, which is
-// allowed to be seen and not to be written.
-func (k *Kind) leadsToOwn(m declaration.Mount) bool {
+// allowed to be seen and not to be written, and the folders in it that are not to be
+// seen either: there lie the identity of the node and the keys of its mesh.
+func (k *Kind) leadsToOwn(m declaration.Mount) (leads bool, secret []string, err error) {
 	if m.Path == "" || !m.ReadOnly {
-		return false
+		return false, nil, nil
 	}
 	own := layout.OwnPaths(k.Layout.Prefixes()...)
-	writable := m
-	writable.ReadOnly = false
-	return m.Own(own) == "" && writable.Own(own) != ""
+	w, err := k.where(m.Path, own)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil, nil
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	for _, s := range w.spellings {
+		writable := declaration.Mount{Path: s}
+		leads = leads || writable.Own(own) != ""
+	}
+	for _, dir := range []string{layout.Layout{}.State(), layout.Layout{}.ControllerState()} {
+		if _, err := os.Lstat(k.Layout.Path(dir)); errors.Is(err, fs.ErrNotExist) {
+			continue // nothing can be laid over it
+		}
+		if rel, shown := w.shows(dir); shown {
+			secret = append(secret, rel)
+		}
+	}
+	return leads, secret, nil
 }
+
+// cover is an empty folder, which is laid over what is not to be seen. Memory would
+// not do: podman fills it with what it hides.
+func (k *Kind) cover() string { return filepath.Join(k.Layout.State(), "empty") }

@@ -26,6 +26,9 @@ func main() {
 		}
 		w.Flush()
 		return
+	case "list": // what is seen in a folder
+		es, err := os.ReadDir(os.Args[2])
+		fmt.Println(len(es), es, err)
 	case "write":
 		if err := os.WriteFile("/data/kept", []byte("kept"), 0o644); err != nil {
 			fmt.Println(err)
