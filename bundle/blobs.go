@@ -23,6 +23,12 @@ func (d *reading) readBlobs(ctx context.Context) error {
 		}
 		d.writer = w
 	}
+	d.unexpanded = map[digest.Digest]int64{}
+	for to, size := range d.tree.expanded {
+		if store := d.opts.Store; store != nil && !store.Has(to, size) {
+			d.unexpanded[to] = size
+		}
+	}
 	if err := d.reserve(); err != nil {
 		return err
 	}
@@ -35,12 +41,8 @@ func (d *reading) readBlobs(ctx context.Context) error {
 		}
 	}
 	d.progress.Total = d.tree.size
-	if store := d.opts.Store; store != nil {
-		for to, size := range d.tree.expanded {
-			if !store.Has(to, size) {
-				d.progress.Total += size
-			}
-		}
+	for _, size := range d.unexpanded {
+		d.progress.Total += size
 	}
 	d.tar.onRead = d.advance
 	for _, b := range d.tree.blobs {
@@ -105,10 +107,8 @@ func (d *reading) reserve() error {
 			needs += (b.Size + page - 1) / page * page
 		}
 	}
-	for to, size := range d.tree.expanded {
-		if !store.Has(to, size) {
-			needs += (size + page - 1) / page * page
-		}
+	for _, size := range d.unexpanded {
+		needs += (size + page - 1) / page * page
 	}
 	if needs == 0 {
 		return nil

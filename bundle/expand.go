@@ -275,23 +275,20 @@ func (d *reading) wrongly(e expansion, err error) error {
 // expandAll brings what the compressed blobs hold into the store. They are all
 // there by now, and were verified.
 func (d *reading) expandAll(ctx context.Context) error {
-	store := d.opts.Store
-	if store == nil || len(d.tree.expansions) == 0 {
+	if len(d.unexpanded) == 0 {
 		return nil
 	}
-	flushed := false
+	// The bundle itself may have brought it as well, as it is.
+	if err := d.writer.Flush(); err != nil {
+		return err
+	}
 	for _, b := range d.tree.blobs {
 		e, ok := d.tree.expansions[b.Digest]
-		if !ok || store.Has(e.to, e.size) {
+		if _, wanted := d.unexpanded[e.to]; !ok || !wanted {
 			continue
 		}
+		delete(d.unexpanded, e.to)
 		d.progress.Title = d.title(b.Digest)
-		if !flushed {
-			if err := d.writer.Flush(); err != nil {
-				return err
-			}
-			flushed = true
-		}
 		if err := d.expand(ctx, e); err != nil {
 			return err
 		}
@@ -312,12 +309,13 @@ func (d *reading) expand(ctx context.Context, e expansion) error {
 	defer c.Close()
 	c.onRead = d.advance
 	err = d.writer.Put(ctx, e.to, e.size, c)
-	if err == nil && !c.ended {
+	if err == nil && c.n == e.size && !c.ended {
 		if err = c.finish(); errors.Is(err, io.EOF) { // nothing is in it
 			err = nil
 		}
 	}
 	if err == nil {
+		d.advance(e.size - c.n) // none, or all: another process was faster
 		return nil
 	}
 	// The blob may have been there before, and be damaged since.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -94,6 +95,49 @@ func TestACompressedFileIsExpandedIntoTheStore(t *testing.T) {
 				must[*Info](t)(Read(ctx, r, Options{Policy: policy}))
 			}
 		})
+	}
+}
+
+func TestABundleMayHaveTheSameFileCompressedAndAsItIs(t *testing.T) {
+	k := newKey(t)
+	policy := trusting(t, k.Public())
+	for name, content := range map[string][]byte{"a byte": {7}, "text": bytes.Repeat([]byte("a line of text\n"), 100_000)} {
+		spec := compressedSpec(k, squeeze(t, content), content)
+		spec.Payload = append(spec.Payload, blobOf("as it is", content))
+		b := bytesOf(t, spec)
+		for _, r := range []io.Reader{bytes.NewReader(b), io.MultiReader(bytes.NewReader(b))} {
+			store := openStore(t)
+			var last Progress
+			info, err := Read(ctx, r, Options{Policy: policy, Store: store, Progress: func(p Progress) { last = p }})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			must[*Info](t)(Stored(ctx, store, info.Digest, policy))
+			if last.Done != last.Total {
+				t.Errorf("%s: progress %+v", name, last)
+			}
+		}
+	}
+}
+
+// Several read one bundle into one store at once: who comes second to a blob finds
+// it there, between asking and bringing it.
+func TestManyExpandTheSameAtOnce(t *testing.T) {
+	k := newKey(t)
+	content := bytes.Repeat([]byte("a line of text\n"), 100_000)
+	b := bytesOf(t, compressedSpec(k, squeeze(t, content), content))
+	for range 8 {
+		store := openStore(t)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, err := Read(ctx, bytes.NewReader(b), Options{Policy: trusting(t, k.Public()), Store: store}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
 

@@ -72,7 +72,9 @@ type reading struct {
 	// received holds what was read, to tell a duplicate from a stranger.
 	received map[digest.Digest]int64
 	buffer   []byte
-	progress Progress
+	// unexpanded is what is to be expanded into the store, with its size.
+	unexpanded map[digest.Digest]int64
+	progress   Progress
 	// writer brings the content into the store; nil until there is any.
 	writer *content.Writer
 }
