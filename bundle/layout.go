@@ -13,6 +13,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // A layout is an OCI image layout that others wrote. Nothing in it is trusted, and
@@ -24,7 +25,7 @@ type layout struct{ root *os.Root }
 const maxLayoutIndex = 16 << 20
 
 func openLayout(dir string) (*layout, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := input.Folder(dir)
 	if err != nil {
 		return nil, err
 	}

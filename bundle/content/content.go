@@ -58,6 +58,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 const (
@@ -95,8 +96,9 @@ func Open(dir string) (*Store, error) {
 // which are known by their digest, and a mark that is lost costs one more reading.
 func (s *Store) begin() error {
 	name := filepath.Join(s.dir, v1.ImageLayoutFile)
-	b, err := os.ReadFile(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	b, err := input.ReadFile(name, 4<<10)
+	// What is no file of that size is wrong, as a file that says something else.
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && fault.KindOf(err) != fault.Refused {
 		return err
 	}
 	if strings.TrimSpace(string(b)) != layoutBytes {

@@ -16,6 +16,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 const (
@@ -179,7 +180,7 @@ func (s *Store) readIndex() (*v1.Index, error) {
 	if !fi.Mode().IsRegular() || fi.Size() > maxIndex {
 		return nil, damagedError{fault.Refusedf("cannot read %q: it is no file of at most %d bytes", name, maxIndex)}
 	}
-	b, err := os.ReadFile(name)
+	b, err := input.ReadFile(name, maxIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +207,7 @@ func (s *Store) writeIndex(index *v1.Index) error {
 		return fault.Refusedf("there are too many marks: index.json would have more than %d bytes", maxIndex)
 	}
 	name := filepath.Join(s.dir, v1.ImageIndexFile)
-	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, b) {
+	if old, err := input.ReadFile(name, maxIndex); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
 	return durable.WriteFile(name, b, 0o600)

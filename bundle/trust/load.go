@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"github.com/opencontainers/go-digest"
-	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/guard"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // maxKeyFile bounds the file of a public key, in bytes.
@@ -88,7 +88,7 @@ func LoadDir(dir string) (*Policy, error) {
 
 // LoadKey trusts one public key (PEM, ECDSA P-256) for releases.
 func LoadKey(file string) (*Policy, error) {
-	pub, id, err := readPublic(file, readFile)
+	pub, id, err := readPublic(file, input.ReadFile)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +111,14 @@ func readPublic(file string, read func(string, int64) ([]byte, error)) (*ecdsa.P
 // (path + SignatureSuffix), for scope release. The file is hashed as it is
 // read; it is the caller's to use the same bytes.
 func VerifyFile(path string, p *Policy) (digest.Digest, []Signer, error) {
-	sig, err := readFile(path+SignatureSuffix, MaxSignature)
+	sig, err := input.ReadFile(path+SignatureSuffix, MaxSignature)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil, fault.Refusedf("cannot verify %q: %w, there is no %q", path, ErrNoSignature, path+SignatureSuffix)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot read signature: %w", err)
 	}
-	f, err := openRegular(path)
+	f, _, err := input.Regular(path)
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot verify file: %w", err)
 	}
@@ -134,23 +134,6 @@ func VerifyFile(path string, p *Policy) (digest.Digest, []Signer, error) {
 	return h.Digest(), signers, nil
 }
 
-// openRegular opens a regular file. A FIFO in its place does not block it.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("it is no regular file")}
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // readGuarded lists a directory that only root and the caller may write. The
 // link that dir may be is judged too.
 func readGuarded(dir string) ([]fs.DirEntry, error) {
@@ -161,54 +144,33 @@ func readGuarded(dir string) ([]fs.DirEntry, error) {
 	if err := guard.Own(dir, fi); err != nil {
 		return nil, err
 	}
-	d, err := os.Open(dir)
+	d, err := input.Folder(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	if fi, err = d.Stat(); err != nil {
+	if fi, err = d.Stat("."); err != nil {
 		return nil, err
 	}
 	if err := guard.Own(dir, fi); err != nil {
 		return nil, err
 	}
-	return d.ReadDir(-1)
+	return fs.ReadDir(d.FS(), ".")
 }
 
-// readOwn is readFile of one that only root and the caller may write.
+// readOwn is input.ReadFile of one that only root and the caller may write.
 func readOwn(path string, max int64) ([]byte, error) {
-	f, err := openRegular(path)
+	f, fi, err := input.Regular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	if err := guard.Own(path, fi); err != nil {
 		return nil, err
 	}
-	return readAll(f, max)
-}
-
-// readFile reads a small file; a larger one than max is refused.
-func readFile(path string, max int64) ([]byte, error) {
-	f, err := openRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readAll(f, max)
-}
-
-func readAll(f *os.File, max int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err != nil {
-		return nil, err
+	if err == nil && int64(len(b)) > max {
+		err = fault.Refusedf("%q has more than %d bytes", path, max)
 	}
-	if int64(len(b)) > max {
-		return nil, fault.Refusedf("cannot read %q: it has more than %d bytes", f.Name(), max)
-	}
-	return b, nil
+	return b, err
 }

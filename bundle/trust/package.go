@@ -14,6 +14,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 const (
@@ -201,14 +202,14 @@ func IsPackage(name string) bool {
 // VerifyPackageFile verifies the package at path by the signature that lies
 // beside it (path + PackageSignatureSuffix), as VerifyPackage does.
 func VerifyPackageFile(path string, p *Policy, t Times) (digest.Digest, Signer, error) {
-	sig, err := readFile(path+PackageSignatureSuffix, MaxSignature)
+	sig, err := input.ReadFile(path+PackageSignatureSuffix, MaxSignature)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", Signer{}, fault.Refusedf("cannot verify %q: %w, there is no %q", path, ErrNoSignature, path+PackageSignatureSuffix)
 	}
 	if err != nil {
 		return "", Signer{}, fmt.Errorf("cannot read signature: %w", err)
 	}
-	f, err := openRegular(path)
+	f, _, err := input.Regular(path)
 	if err != nil {
 		return "", Signer{}, fmt.Errorf("cannot verify package: %w", err)
 	}

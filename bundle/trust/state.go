@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/internal/canonical"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // A State is what a machine remembers of the releases it took: it only moves
@@ -34,18 +34,14 @@ const maxState = 1 << 20
 // was revoked.
 func ReadState(path string) (State, error) {
 	var s State
-	b, err := os.ReadFile(path)
+	b, err := input.ReadFile(path, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
 	if err != nil {
 		return s, fmt.Errorf("cannot read the trust state: %w", err)
 	}
-	if len(b) <= maxState {
-		err = canonical.Foreign(b, &s)
-	} else {
-		err = errors.New("too large")
-	}
+	err = canonical.Foreign(b, &s)
 	if err == nil && len(s.Root) > 0 {
 		_, err = FromRoot(s.Root)
 	}
@@ -117,7 +113,7 @@ func Record(path string, p *Policy, counters map[string]uint64) error {
 	if err != nil {
 		return err
 	}
-	if old, err := os.ReadFile(path); err == nil && string(old) == string(b) {
+	if old, err := input.ReadFile(path, maxState); err == nil && string(old) == string(b) {
 		return nil
 	}
 	if len(b) > maxState {

@@ -11,15 +11,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // ConfigName is the file with the build flags, at the top of the source.
@@ -45,15 +44,10 @@ type Config struct{ Targets []Target }
 
 // Read reads the file at path.
 func Read(path string) (Config, error) {
-	f, err := os.Open(path)
+	b, err := input.ReadFile(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, fault.Failedf("cannot read build flags: %w", err).Hint("run it in the source tree, or give --source DIR")
 	}
-	if err != nil {
-		return Config{}, fmt.Errorf("cannot read build flags: %w", err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
 	if err != nil {
 		return Config{}, fmt.Errorf("cannot read build flags: %w", err)
 	}

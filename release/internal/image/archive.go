@@ -11,9 +11,8 @@ import (
 	"path"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 const (
@@ -156,15 +155,8 @@ type section struct {
 
 // openFile opens a regular file. A pipe in its place does not hold us up.
 func openFile(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := regular(f, name); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	f, _, err := input.Regular(name)
+	return f, err
 }
 
 // plainTar tells a compressed archive from one that is not: in the first nothing

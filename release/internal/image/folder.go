@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // A folder is files by name, in a directory or in an archive. A file that is not
@@ -22,7 +23,7 @@ type folder interface {
 type directory string
 
 func (d directory) file(name string) (io.ReadCloser, int64, error) {
-	root, err := os.OpenRoot(string(d))
+	root, err := input.Folder(string(d))
 	if err != nil {
 		return nil, 0, err
 	}

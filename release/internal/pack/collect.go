@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/place"
 )
@@ -105,7 +105,7 @@ func (p Program) note(dir string) error {
 // noted reads a program of the set. One that is gone from where it was, or was
 // compiled again since, is not in the set: a run that was killed noted it.
 func noted(dir, name string) (Program, bool) {
-	b, err := os.ReadFile(filepath.Join(dir, name))
+	b, err := input.ReadFile(filepath.Join(dir, name), 1<<20)
 	if err != nil {
 		return Program{}, false
 	}

@@ -21,12 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/release/internal/arch/product"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 	"github.com/nox-mesh/nox-mesh/release/internal/check"
@@ -143,7 +143,7 @@ func timeOf(counter uint64) time.Time { return time.Unix(int64(counter), 0).UTC(
 
 func (p *packing) all(ctx context.Context, programs map[string]map[string]Program) (*Manifest, error) {
 	var err error
-	if p.license, err = os.ReadFile(filepath.Join(p.Source, "LICENSE")); err != nil {
+	if p.license, err = input.ReadFile(filepath.Join(p.Source, "LICENSE"), 1<<20); err != nil {
 		return nil, err
 	}
 	if err := p.describe(ctx); err != nil {

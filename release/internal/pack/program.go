@@ -5,17 +5,16 @@ import (
 	"debug/buildinfo"
 	"debug/elf"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 
 	"github.com/opencontainers/go-digest"
-	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/release/internal/build"
 )
 
@@ -55,20 +54,7 @@ func ReadProgram(file string) (Program, error) {
 }
 
 func readProgram(file string) ([]byte, error) {
-	// A pipe in its place would hold us up.
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return nil, fault.Refusedf("%q is not a regular file", file)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxProgram+1))
-	if err == nil && len(b) > maxProgram {
-		err = fault.Refusedf("%q has more than %d bytes", file, maxProgram)
-	}
-	return b, err
+	return input.ReadFile(file, maxProgram)
 }
 
 func (p *Program) ask() error {

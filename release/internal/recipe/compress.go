@@ -9,13 +9,14 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // compressed describes a file that the bundle holds compressed. It is compressed
 // twice, now for its digest and again as it is written, and never to the disk: one
 // encoder, of one version, gives the same bytes for the same content.
-func (i *input) compressed(title, path string) (bundle.Blob, error) {
-	f, err := open(path)
+func (i *files) compressed(title, path string) (bundle.Blob, error) {
+	f, _, err := input.Regular(path)
 	if err != nil {
 		return bundle.Blob{}, err
 	}
@@ -34,7 +35,7 @@ func (i *input) compressed(title, path string) (bundle.Blob, error) {
 		Digest: packed.Digest(), Size: n, Title: title, MediaType: bundle.MediaTypeFileZstd,
 		Expanded: bundle.Expanded{Digest: plain.Digest(), Size: int64(size)},
 		Open: func() (io.ReadCloser, error) {
-			f, err := open(path)
+			f, _, err := input.Regular(path)
 			if err != nil {
 				return nil, err
 			}

@@ -94,7 +94,7 @@ func TestFilesOfAnySizeAreCompressed(t *testing.T) {
 		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, err := (&input{ctx: t.Context()}).compressed("x", path)
+		b, err := (&files{ctx: t.Context()}).compressed("x", path)
 		if err != nil || b.Expanded.Size != int64(size) || b.Size == 0 {
 			t.Errorf("%d bytes: %+v, %v", size, b, err)
 		}

@@ -13,11 +13,12 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // pacman adds a package and its signature.
 func (b *building) pacman(p Package) error {
-	one, err := b.input.blob(p.Title, p.Path)
+	one, err := b.files.blob(p.Title, p.Path)
 	var is identity
 	if err == nil {
 		is, err = checkPackage(p.Path, b.spec.Architecture)
@@ -31,7 +32,7 @@ func (b *building) pacman(p Package) error {
 	if err := b.checkSignature(p); err != nil {
 		return fmt.Errorf("cannot use the signature of package %q: %w", p.Title, err)
 	}
-	signature, err := b.input.blob(p.signatureTitle(), p.Signature)
+	signature, err := b.files.blob(p.signatureTitle(), p.Signature)
 	if err != nil {
 		return fmt.Errorf("cannot read the signature of package %q: %w", p.Title, err)
 	}
@@ -49,7 +50,7 @@ type identity struct{ name, version string }
 // checkPackage holds that a package is one for the architecture. One that is packed
 // in a way we cannot look into is taken, and has no identity.
 func checkPackage(path, architecture string) (is identity, err error) {
-	f, err := open(path)
+	f, _, err := input.Regular(path)
 	if err != nil {
 		return is, err
 	}

@@ -46,8 +46,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,11 +53,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
-	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/release/internal/image"
 )
 
@@ -108,7 +106,7 @@ type Image struct {
 
 // Read reads the recipe at path: a key that is not known is refused.
 func Read(path string) (*Recipe, error) {
-	b, err := readBounded(path, maxRecipe)
+	b, err := input.ReadFile(path, maxRecipe)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read recipe: %w", err)
 	}
@@ -197,33 +195,3 @@ func validTitle(s string) bool {
 var architectures = []string{bundle.Architecture("amd64"), bundle.Architecture("arm64")}
 
 func validArchitecture(s string) bool { return slices.Contains(architectures, s) }
-
-// open opens a regular file. A pipe in its place does not hold us up.
-func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = fmt.Errorf("%q is not a regular file", path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-func readBounded(path string, max int64) ([]byte, error) {
-	f, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(b)) > max {
-		err = fault.Refusedf("%q has more than %d bytes", path, max)
-	}
-	return b, err
-}

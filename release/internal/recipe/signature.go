@@ -6,13 +6,14 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // checkSignature holds that the signature of a package is one that its machine will
 // take: made by the publisher's package key, it must be good. One by another key, a
 // distribution's for one, nobody here can judge; that is said.
 func (b *building) checkSignature(p Package) error {
-	s, err := readBounded(p.Signature, trust.MaxPackageSignature)
+	s, err := input.ReadFile(p.Signature, trust.MaxPackageSignature)
 	switch {
 	case err != nil:
 		return err
@@ -22,12 +23,12 @@ func (b *building) checkSignature(p Package) error {
 		b.note("the signature of package %q was not verified: no keys are named", p.Title)
 		return nil
 	}
-	f, err := open(p.Path)
+	f, _, err := input.Regular(p.Path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	_, err = b.Policy.VerifyPackage(b.input.of(p.Title, f), s, trust.Times{Clock: b.Now})
+	_, err = b.Policy.VerifyPackage(b.files.of(p.Title, f), s, trust.Times{Clock: b.Now})
 	if errors.Is(err, trust.ErrUnknownKey) {
 		b.note("the signature of package %q was not verified: its key is not the publisher's, pacman on the machine must know it", p.Title)
 		return nil

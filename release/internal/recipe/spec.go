@@ -15,6 +15,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/release/internal/image"
 )
 
@@ -39,7 +40,7 @@ type Making struct {
 func (r *Recipe) Spec(ctx context.Context, m Making) (bundle.Spec, error) {
 	b := &building{
 		Making: m,
-		input:  input{ctx: ctx, told: m.Progress},
+		files:  files{ctx: ctx, told: m.Progress},
 		spec: bundle.Spec{
 			Name: r.Name, Version: r.Version, Architecture: r.Architecture,
 			MinimumHost: r.MinimumHost, Counter: m.Counter,
@@ -48,12 +49,12 @@ func (r *Recipe) Spec(ctx context.Context, m Making) (bundle.Spec, error) {
 		identities: map[digest.Digest]identity{},
 	}
 	for _, f := range r.Files {
-		b.input.expect(f.Path)
+		b.files.expect(f.Path)
 	}
 	for _, p := range r.Packages {
-		b.input.expect(p.Path, p.Signature)
+		b.files.expect(p.Path, p.Signature)
 		if m.Policy != nil { // once more, for the signature
-			b.input.expect(p.Path)
+			b.files.expect(p.Path)
 		}
 	}
 	for _, f := range r.Files {
@@ -82,7 +83,7 @@ func (r *Recipe) Spec(ctx context.Context, m Making) (bundle.Spec, error) {
 // A building is a Spec in the making, and what it holds by name.
 type building struct {
 	Making
-	input input
+	files files
 	spec  bundle.Spec
 	names names
 	// identities are what packages say they are.
@@ -98,9 +99,9 @@ type resource struct {
 }
 
 func (b *building) file(f File) error {
-	read := b.input.blob
+	read := b.files.blob
 	if f.Compress {
-		read = b.input.compressed
+		read = b.files.compressed
 	}
 	one, err := read(f.Title, f.Path)
 	if err != nil {
@@ -141,7 +142,7 @@ func (b *building) declaration(dir, name string) error {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, name)
 	}
-	text, err := readBounded(path, declaration.MaxSize)
+	text, err := input.ReadFile(path, declaration.MaxSize)
 	if err != nil {
 		return fmt.Errorf("cannot read declaration: %w", err)
 	}

@@ -8,18 +8,19 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
-// An input reads the files of a recipe, until its context ends, and tells how far it
+// files reads those of a recipe, until its context ends, and tells how far it
 // is.
-type input struct {
+type files struct {
 	ctx  context.Context
 	at   bundle.Progress
 	told func(bundle.Progress) // nil tells nobody
 }
 
 // expect adds to what is to be read. A file that is not there is found later.
-func (i *input) expect(paths ...string) {
+func (i *files) expect(paths ...string) {
 	for _, path := range paths {
 		if fi, err := os.Stat(path); err == nil {
 			i.at.Total += fi.Size()
@@ -28,13 +29,13 @@ func (i *input) expect(paths ...string) {
 }
 
 // of reads f, which is called title.
-func (i *input) of(title string, f io.Reader) io.Reader {
+func (i *files) of(title string, f io.Reader) io.Reader {
 	i.at.Title = title
 	return &heard{i, f}
 }
 
 type heard struct {
-	*input
+	*files
 	r io.Reader
 }
 
@@ -51,8 +52,8 @@ func (h *heard) Read(p []byte) (int, error) {
 }
 
 // blob describes a file of the disk; Build hashes it again as it copies it.
-func (i *input) blob(title, path string) (bundle.Blob, error) {
-	f, err := open(path)
+func (i *files) blob(title, path string) (bundle.Blob, error) {
+	f, _, err := input.Regular(path)
 	if err != nil {
 		return bundle.Blob{}, err
 	}
@@ -64,6 +65,9 @@ func (i *input) blob(title, path string) (bundle.Blob, error) {
 	}
 	return bundle.Blob{
 		Digest: h.Digest(), Size: n, Title: title, MediaType: bundle.MediaTypeFile,
-		Open: func() (io.ReadCloser, error) { return open(path) },
+		Open: func() (io.ReadCloser, error) {
+			f, _, err := input.Regular(path)
+			return f, err
+		},
 	}, nil
 }
