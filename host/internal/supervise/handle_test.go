@@ -108,6 +108,30 @@ func TestShimThatWasKilledIsFollowedByOneProcess(t *testing.T) {
 	b.down(shim)
 }
 
+// What the state file says of a process is true of this moment: until its successor
+// has started one, nothing runs.
+func TestShimThatFollowsAKilledOneSaysStartingFirst(t *testing.T) {
+	b := newBench(t, "worker")
+	killed := b.up()
+	b.phase(Running)
+	b.kill(killed)
+	definition, err := os.ReadFile(filepath.Join(b.dir, DefinitionFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := openOutput(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.close()
+	if err := (&shim{root: b.root, dir: b.dir, out: out}).load(definition); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.state(); s.Phase != Starting || s.Child != nil {
+		t.Errorf("nothing was started yet, and the state is %+v", s)
+	}
+}
+
 func TestHaltedStaysHaltedWhenTheShimIsKilled(t *testing.T) {
 	b := newBench(t, "exit", "1")
 	first := b.up()

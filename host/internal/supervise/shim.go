@@ -69,9 +69,14 @@ func (s *shim) load(definition []byte) error {
 	}
 	cutOff := before.Phase != Stopped && before.Phase != Stopping && before.Phase != Killing
 	if cutOff && before.Definition == s.digest && before.Shim.Boot == self.Boot {
-		s.phase, s.quick = before.Phase, before.Failures
-		s.state.Phase, s.state.Since = before.Phase, before.Since
+		s.quick = before.Failures
 		s.state.Failures, s.state.LastExit = before.Failures, before.LastExit
+		// What came to rest stays so. What ran ended with its shim: the host
+		// takes our word for it that something runs.
+		if before.Phase == Halted || before.Phase == Exited {
+			s.phase = before.Phase
+			s.state.Phase, s.state.Since = before.Phase, before.Since
+		}
 	}
 	s.save()
 	return nil
