@@ -1,7 +1,7 @@
 package apply
 
 import (
-	"bytes"
+	"fmt"
 
 	"github.com/opencontainers/go-digest"
 
@@ -25,7 +25,7 @@ func (e *Engine) Accept(w store.Wanted, allowOlder bool) (bool, error) {
 	}
 	w.Name, w.Generation = d.Name, d.Generation
 	w.Digest = digest.FromBytes(w.Document).String()
-	now, err := e.Store.Wanted()
+	now, err := e.Store.About()
 	if err != nil {
 		return false, err
 	}
@@ -33,12 +33,51 @@ func (e *Engine) Accept(w store.Wanted, allowOlder bool) (bool, error) {
 		if err := checkOrder(*now, w); err != nil && !allowOlder {
 			return false, err
 		}
-		if sameOrigin(*now, w) && now.Bundle == w.Bundle && bytes.Equal(now.Document, w.Document) {
+		if now.Digest == w.Digest {
+			e.read(d, w.Digest)
+		}
+		if sameOrigin(*now, w) && now.Bundle == w.Bundle && now.Digest == w.Digest {
 			return false, nil
 		}
 	}
 	w.At = e.Clock.Now().UTC()
-	return true, e.Store.Accept(w)
+	if err := e.Store.Accept(w); err != nil {
+		return true, err
+	}
+	e.read(d, w.Digest)
+	return true, nil
+}
+
+// InForce returns the declaration in force and what the store has about it
+// (without the document); nil when nothing was ever declared. One that was read
+// before is not parsed again.
+func (e *Engine) InForce() (*store.Wanted, *declaration.Declaration, error) {
+	w, err := e.Store.About()
+	if err != nil || w == nil {
+		return nil, nil, err
+	}
+	e.mu.Lock()
+	d, of := e.last, e.lastDigest
+	e.mu.Unlock()
+	if d != nil && of == w.Digest {
+		return w, d, nil
+	}
+	if w, err = e.Store.Wanted(); err != nil || w == nil {
+		return nil, nil, err
+	}
+	if d, err = declaration.Parse(w.Document); err != nil {
+		return w, nil, fmt.Errorf("cannot read the declaration in force: %w", err)
+	}
+	w.Document = nil
+	e.read(d, w.Digest)
+	return w, d, nil
+}
+
+// read remembers the declaration that was read last.
+func (e *Engine) read(d *declaration.Declaration, digest string) {
+	e.mu.Lock()
+	e.last, e.lastDigest = d, digest
+	e.mu.Unlock()
 }
 
 // Review says whether the document could be accepted from that source, but for

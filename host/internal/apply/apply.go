@@ -67,11 +67,10 @@ type Engine struct {
 	// for: there is something to look at.
 	Late func()
 
-	// last is the declaration that Reconcile read last, and its digest.
+	mu sync.Mutex
+	// last is the declaration that was read last, and its digest.
 	last       *declaration.Declaration
 	lastDigest string
-
-	mu sync.Mutex
 	// busy is what is being worked on, and since when.
 	busy map[string]time.Time
 }

@@ -61,6 +61,27 @@ func TestAFailureFailsAloneAndWhatWaitsForItIsSkipped(t *testing.T) {
 	}
 }
 
+// F-06: what failed before it touched anything leaves no claim to what somebody else
+// makes there.
+func TestWhatFailedIsNotOursWhenSomebodyMakesIt(t *testing.T) {
+	l := newLab(t)
+	a := strings.Replace(aFile("a", "/etc/a", "1"), "}", `, "owner": "nobody-of-this-name"}`, 1)
+	if got := l.applied(a); !strings.HasPrefix(got, "failed file:/etc/a") {
+		t.Fatal(got)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(l.root, "etc"), 0o755), os.WriteFile(filepath.Join(l.root, "etc/a"), []byte("mine"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	l.pass()
+	if r, err := l.engine.Store.Records(); err != nil || len(r) != 0 {
+		t.Errorf("owned: %+v, %v", r, err)
+	}
+	l.want(l.applied(), "")
+	if got := l.read("etc/a"); got != "mine" {
+		t.Errorf("somebody's file holds %q", got)
+	}
+}
+
 func TestSuccessIsWhatALookSays(t *testing.T) {
 	l := newLab(t)
 	l.machine.lies["p"] = true

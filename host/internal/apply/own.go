@@ -30,21 +30,21 @@ type reviewer interface {
 // kind refuses then.)
 func (e *Engine) checkOwn(d *declaration.Declaration) error {
 	own := layout.OwnPaths(e.Layout.Prefixes()...)
-	way := e.wayOf(d)
+	way, files, kinds := e.wayOf(d), e.ownFiles(), e.Surveyed()
 	for i := range d.Resources {
 		r := &d.Resources[i]
 		here := fmt.Sprintf("resources[%d]", i)
 		var err error
 		switch {
 		case r.File != nil:
-			err = e.checkOwnFile(r.File, own, way)
+			err = e.checkOwnFile(r.File, own, way, files)
 		case r.Container != nil:
 			err = checkOwnContainer(r.Container, own, way)
 		}
 		if err != nil {
 			return fault.Refusedf("%s.%w", here, err)
 		}
-		k, ok := e.Kinds[r.Type].(reviewer)
+		k, ok := kinds[r.Type].(reviewer)
 		if !ok {
 			continue
 		}
@@ -58,7 +58,7 @@ func (e *Engine) checkOwn(d *declaration.Declaration) error {
 }
 
 // checkOwnFile names the member of a file that reaches what is the host's own.
-func (e *Engine) checkOwnFile(file *declaration.File, own []layout.Own, way way) error {
+func (e *Engine) checkOwnFile(file *declaration.File, own []layout.Own, way way, files []fs.FileInfo) error {
 	real, err := way.place(file.Path)
 	if err != nil {
 		return fmt.Errorf("path: cannot tell where %q leads: %w", file.Path, err)
@@ -73,7 +73,7 @@ func (e *Engine) checkOwnFile(file *declaration.File, own []layout.Own, way way)
 			return fmt.Errorf("target: %w", err)
 		}
 	}
-	if name := e.hardLink(real); name != "" {
+	if name := e.hardLink(real, files); name != "" {
 		return fmt.Errorf("path: %q is a hard link to the host's own %s, which the installation owns and no declaration may name",
 			file.Path, name)
 	}
@@ -110,15 +110,26 @@ func checkOwnContainer(c *declaration.Container, own []layout.Own, way way) erro
 	return nil
 }
 
+// ownFiles are the files of the host that a hard link could be to.
+func (e *Engine) ownFiles() []fs.FileInfo {
+	var out []fs.FileInfo
+	for _, name := range e.Layout.OwnFiles() {
+		if fi, err := os.Stat(name); err == nil {
+			out = append(out, fi)
+		}
+	}
+	return out
+}
+
 // hardLink names the file of the host that the one at the path is, or "".
-func (e *Engine) hardLink(p string) string {
+func (e *Engine) hardLink(p string, files []fs.FileInfo) string {
 	fi, err := os.Lstat(e.Layout.Path(p))
 	if err != nil || !fi.Mode().IsRegular() {
 		return ""
 	}
-	for _, own := range e.Layout.OwnFiles() {
-		if o, err := os.Stat(own); err == nil && os.SameFile(fi, o) {
-			return filepath.Base(own)
+	for _, own := range files {
+		if os.SameFile(fi, own) {
+			return own.Name()
 		}
 	}
 	return ""

@@ -26,6 +26,8 @@ type pass struct {
 	// what waits for them.
 	blocked map[string]declaration.Outcome
 	missing map[digest.Digest]error
+	// eyes are the kinds for looking.
+	eyes    map[declaration.Type]resource.Kind
 	restamp []resource.Record
 	// again: what is as declared and failing is started again.
 	again  bool
@@ -106,7 +108,8 @@ func newID() string {
 func (p *pass) load() error {
 	owned := make(chan error, 1)
 	go func() { owned <- p.know() }()
-	err := p.demand()
+	var err error
+	p.wanted, p.declared, err = p.engine.InForce()
 	if err := <-owned; err != nil {
 		return err
 	}
@@ -114,22 +117,6 @@ func (p *pass) load() error {
 		p.restarts.users = usersOf(p.declared)
 	}
 	return err
-}
-
-// demand reads the declaration in force; one that was read by the last pass is
-// not parsed again.
-func (p *pass) demand() (err error) {
-	if p.wanted, err = p.engine.Store.Wanted(); err != nil || p.wanted == nil {
-		return err
-	}
-	if p.declared = p.engine.last; p.declared != nil && p.engine.lastDigest == p.wanted.Digest {
-		return nil
-	}
-	if p.declared, err = declaration.Parse(p.wanted.Document); err != nil {
-		return fmt.Errorf("cannot read the declaration in force: %w", err)
-	}
-	p.engine.last, p.engine.lastDigest = p.declared, p.wanted.Digest
-	return nil
 }
 
 // know reads what is owned, and what must be restarted.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -43,10 +44,28 @@ func (p *pass) wave(ctx context.Context, tasks []*task) {
 		case len(tasks) > 1 && !errors.As(t.err, new(*leftError)) && ctx.Err() == nil:
 			p.wave(ctx, []*task{t.anew()})
 		default:
+			p.letGo(ctx, t)
 			p.say(t, failed(t.err))
 		}
 	}
 	p.own(good)
+}
+
+// letGo ends the intent of what failed and was not ours before, when nothing
+// came of it: it shall not be there when somebody else changes the thing, which
+// the next pass could not tell from what we began.
+func (p *pass) letGo(ctx context.Context, t *task) {
+	if t.prior != nil || errors.As(t.err, new(*leftError)) {
+		return
+	}
+	now := t.anew()
+	p.look(ctx, []*task{now}, before)
+	if now.err != nil || now.found.Same || !bytes.Equal(now.found.Found, t.record(p).Before) {
+		return
+	}
+	if err := p.engine.Store.Drop(t.key); err != nil {
+		p.engine.Log.Warn("cannot let go of what failed", "resource", t.key, "cause", err)
+	}
 }
 
 // decided decides on a task that was looked at, and reports whether there is
@@ -122,6 +141,24 @@ func at(k resource.Kind, n int) resource.Kind {
 	return k
 }
 
+// A surveyed is a kind that looks at the machine once for many calls of Check
+// and Review, and is the quicker for it.
+type surveyed interface {
+	// Surveyed returns the kind for calls that are made soon after each other.
+	Surveyed() resource.Kind
+}
+
+// Surveyed are the kinds for looking at many resources, one after the other.
+func (e *Engine) Surveyed() map[declaration.Type]resource.Kind {
+	out := maps.Clone(e.Kinds)
+	for t, k := range out {
+		if s, ok := k.(surveyed); ok {
+			out[t] = s.Surveyed()
+		}
+	}
+	return out
+}
+
 // The times of a look.
 const (
 	before = iota
@@ -130,14 +167,17 @@ const (
 
 // look asks the kinds what is there, of several resources at the same time.
 func (p *pass) look(ctx context.Context, tasks []*task, when int) {
+	if p.eyes == nil {
+		p.eyes = p.engine.Surveyed()
+	}
 	p.engine.work(ctx, jobs(tasks), lookers(), func(ctx context.Context, i int) (err error) {
 		t := tasks[i]
 		if when == before {
-			t.found, err = t.kind.Check(ctx, t.want, t.prior)
+			t.found, err = p.eyes[t.typ].Check(ctx, t.want, t.prior)
 			return err
 		}
 		owner := t.record(p)
-		t.now, err = t.kind.Check(ctx, t.want, &owner)
+		t.now, err = p.eyes[t.typ].Check(ctx, t.want, &owner)
 		return err
 	})
 }

@@ -26,7 +26,7 @@ var _ Host = (*Service)(nil)
 // Status implements Host: it looks at each resource now, as Owned does.
 func (s *Service) Status(ctx context.Context) (Status, error) {
 	st := Status{State: StateHosted, Running: s.served, Version: version.Running(), Busy: s.engine.Busy()}
-	w, err := s.store.Wanted()
+	w, err := s.store.About()
 	if err != nil {
 		return st, err
 	}
@@ -36,8 +36,9 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 		return st, err
 	}
 	st.Owned = len(records)
+	kinds := s.engine.Surveyed()
 	for _, r := range records {
-		if there, how := s.look(ctx, r); there != asApplied {
+		if there, how := look(ctx, kinds, r); there != asApplied {
 			st.Off = append(st.Off, Off{Key: r.Key, There: there, Differences: how})
 		}
 	}
@@ -94,10 +95,10 @@ func (s *Service) Owned(ctx context.Context) ([]Owned, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []Owned{}
+	out, kinds := []Owned{}, s.engine.Surveyed()
 	for _, r := range records {
 		o := Owned{Key: r.Key, ID: r.ID, Type: r.Type, Mesh: r.Mesh, Epoch: r.Epoch, Generation: r.Generation, Adopted: r.Adopted, Since: r.At}
-		o.There, o.Differences = s.look(ctx, r)
+		o.There, o.Differences = look(ctx, kinds, r)
 		out = append(out, o)
 	}
 	return out, nil
@@ -115,12 +116,12 @@ const (
 	unknown   = "unknown"
 )
 
-func (s *Service) look(ctx context.Context, r resource.Record) (string, []string) {
+func look(ctx context.Context, kinds map[declaration.Type]resource.Kind, r resource.Record) (string, []string) {
 	want, err := declaration.FromSpec(r.ID, r.Spec)
 	if err != nil {
 		return unknown, []string{err.Error()}
 	}
-	kind, ok := s.engine.Kinds[r.Type]
+	kind, ok := kinds[r.Type]
 	if !ok {
 		return unknown, []string{fmt.Sprintf("this version does not know the type %q", r.Type)}
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,7 @@ const lastCollection = 10 * time.Second
 // anything may be in the middle of its first bundle: what came of it is kept for
 // who comes again.
 func (s *Service) collectFirst() {
-	if w, err := s.store.Wanted(); err == nil && w != nil {
+	if w, err := s.store.About(); err == nil && w != nil {
 		s.collector.Due()
 	}
 }
@@ -63,16 +64,12 @@ func (s *Service) keep(context.Context) (content.Kept, error) {
 		return k, fault.Failedf("the store was damaged and is set aside as %q: what was there before this host came may be known to it alone", aside[0]).
 			Hint("remove that file when you have looked at it")
 	}
-	w, err := s.store.Wanted()
+	w, d, err := s.engine.InForce()
 	if err != nil {
 		return k, err
 	}
 	if w == nil {
 		return k, fault.Failedf("no declaration is in force").Hint("apply one, or wait for the mesh to send it")
-	}
-	d, err := declaration.Parse(w.Document)
-	if err != nil {
-		return k, fmt.Errorf("cannot read the declaration in force: %w", err)
 	}
 	for i := range d.Resources {
 		keepSources(&k, &d.Resources[i])
@@ -102,7 +99,7 @@ func (s *Service) keepOwned(k *content.Kept) error {
 		return err
 	}
 	for _, r := range records {
-		if err := keepThing(k, r.Key, r.ID, r.Spec, r.Before); err != nil {
+		if err := keepThing(k, r.Key, r.ID, r.Type, r.Spec, r.Before); err != nil {
 			return err
 		}
 	}
@@ -111,7 +108,7 @@ func (s *Service) keepOwned(k *content.Kept) error {
 		return err
 	}
 	for _, i := range intents {
-		if err := keepThing(k, i.Key, i.ID, i.Spec, i.Before); err != nil {
+		if err := keepThing(k, i.Key, i.ID, i.Type, i.Spec, i.Before); err != nil {
 			return err
 		}
 	}
@@ -132,15 +129,18 @@ var references = map[declaration.Type]func(before json.RawMessage) ([]digest.Dig
 // nothing is for a kind that keeps all it needs in the record.
 func nothing(json.RawMessage) ([]digest.Digest, error) { return nil, nil }
 
-func keepThing(k *content.Kept, key, id string, spec, before json.RawMessage) error {
-	r, err := declaration.FromSpec(id, spec)
-	if err != nil {
-		return fmt.Errorf("cannot tell what %q needs: %w", key, err)
+func keepThing(k *content.Kept, key, id string, t declaration.Type, spec, before json.RawMessage) error {
+	// What names no content spells no digest: most are files with their text.
+	if bytes.Contains(spec, []byte(digest.SHA256+":")) {
+		r, err := declaration.FromSpec(id, spec)
+		if err != nil {
+			return fmt.Errorf("cannot tell what %q needs: %w", key, err)
+		}
+		keepSources(k, &r)
 	}
-	keepSources(k, &r)
-	of, ok := references[r.Type]
+	of, ok := references[t]
 	if !ok {
-		return fmt.Errorf("cannot tell what %q needs: this version does not know the type %q", key, r.Type)
+		return fmt.Errorf("cannot tell what %q needs: this version does not know the type %q", key, t)
 	}
 	more, err := of(before)
 	if err != nil {

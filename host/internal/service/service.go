@@ -143,10 +143,12 @@ func (s *Service) assemble() (err error) {
 	return err
 }
 
-// start runs the loop until Close.
+// start runs the loop until Close. A command collects when it closes (keep.go).
 func (s *Service) start(beat beat) {
 	s.running.Go(func() { s.loop.Run(s.ctx, beat.every, beat.alive) })
-	s.running.Go(func() { s.collector.Run(s.ctx) })
+	if s.served {
+		s.running.Go(func() { s.collector.Run(s.ctx) })
+	}
 }
 
 // Close ends the pass in hand, the link and the loop, and closes the store.
@@ -163,7 +165,7 @@ func (s *Service) mesh() string {
 	defer s.mu.Unlock()
 	if s.unknown != nil {
 		// Still the node it was, for all that wants to declare something.
-		if w, err := s.store.Wanted(); err == nil && w != nil {
+		if w, err := s.store.About(); err == nil && w != nil {
 			return w.Mesh
 		}
 	}

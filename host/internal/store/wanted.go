@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -44,7 +45,12 @@ var (
 )
 
 // Wanted returns the declaration in force, or nil.
-func (s *Store) Wanted() (*Wanted, error) {
+func (s *Store) Wanted() (*Wanted, error) { return s.wanted(true) }
+
+// About is Wanted without the document, which may be large.
+func (s *Store) About() (*Wanted, error) { return s.wanted(false) }
+
+func (s *Store) wanted(document bool) (*Wanted, error) {
 	var w *Wanted
 	err := s.view("the declaration", func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketWanted)
@@ -52,7 +58,10 @@ func (s *Store) Wanted() (*Wanted, error) {
 		if v == nil {
 			return nil
 		}
-		w = &Wanted{Document: append([]byte(nil), b.Get(keyDocument)...)}
+		w = &Wanted{}
+		if document {
+			w.Document = bytes.Clone(b.Get(keyDocument))
+		}
 		return json.Unmarshal(v, w)
 	})
 	return w, err

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,10 +102,15 @@ func (p *program) document(ctx context.Context, name string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read declaration %q: %w", name, err)
 	}
 	defer done()
+	var doc bytes.Buffer
+	if f, ok := in.(*os.File); ok { // a large one is not moved from place to place
+		if fi, err := f.Stat(); err == nil {
+			doc.Grow(int(min(max(fi.Size(), 0), declaration.MaxSize)) + bytes.MinRead)
+		}
+	}
 	// One byte over the limit is enough to see that it is too large.
-	doc, err := io.ReadAll(io.LimitReader(in, declaration.MaxSize+1))
-	if err != nil {
+	if _, err := doc.ReadFrom(io.LimitReader(in, declaration.MaxSize+1)); err != nil {
 		return nil, fmt.Errorf("cannot read declaration %q: %w", name, err)
 	}
-	return doc, nil
+	return doc.Bytes(), nil
 }

@@ -41,7 +41,7 @@ func (k *Kind) apply(ctx context.Context, want resource.Want, prior *resource.Re
 		return err
 	}
 	defer p.close()
-	if err := k.mayTouch(p, w, true); err != nil {
+	if err := k.mayTouch(p, w); err != nil {
 		return err
 	}
 	have, err := p.look(ctx)
@@ -201,7 +201,7 @@ func (k *Kind) Recover(_ context.Context, r declaration.Resource) error {
 		return cannot("sweep beside", r.File.Path, err)
 	}
 	defer p.close()
-	if k.mayTouch(p, wishOf(r.File), true) != nil {
+	if k.mayTouch(p, wishOf(r.File)) != nil {
 		return nil
 	}
 	name := p.name

@@ -27,7 +27,7 @@ func (k *Kind) check(ctx context.Context, want resource.Want) (resource.State, e
 		return state, err
 	}
 	defer p.close()
-	if err := k.mayTouch(p, w, false); err != nil {
+	if err := k.mayTouch(p, w); err != nil {
 		return state, err
 	}
 	have, err := p.look(ctx)

@@ -52,7 +52,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"github.com/opencontainers/go-digest"
 
@@ -91,28 +90,34 @@ type Kind struct {
 	// root says that owners can be set.
 	root bool
 	euid uint32
+	// making is one for all views of a Kind.
+	making *sync.Mutex
 	// barrier is what several calls share that are made together, or nil.
 	barrier *durable.Barrier
-	*shared
-}
-
-// shared is one for all views of a Kind.
-type shared struct {
-	making sync.Mutex
-	last   atomic.Pointer[chart]
+	// chart is what several calls share that are made soon after each other; nil
+	// when each looks for itself.
+	chart *chart
 }
 
 // New returns the kind.
 func New(c Config) *Kind {
 	euid := os.Geteuid()
-	return &Kind{layout: c.Layout, content: c.Content, root: euid == 0, euid: uint32(euid), shared: &shared{}}
+	return &Kind{layout: c.Layout, content: c.Content, root: euid == 0, euid: uint32(euid), making: &sync.Mutex{}}
 }
 
 // Together returns the kind for n calls of Apply or Remove, no more and no
 // less, that are made at the same time and share what makes them durable.
 func (k *Kind) Together(n int) resource.Kind {
 	c := *k
-	c.barrier = durable.NewBarrier(n)
+	c.barrier, c.chart = durable.NewBarrier(n), k.survey()
+	return &c
+}
+
+// Surveyed returns the kind for calls of Check or Review that are made soon
+// after each other and share a look at where the host's own is.
+func (k *Kind) Surveyed() resource.Kind {
+	c := *k
+	c.chart = k.survey()
 	return &c
 }
 

@@ -58,12 +58,9 @@ type chart struct {
 	marks []landmark
 }
 
-// chart looks anew for whoever is about to change something. Who only looks may
-// go by the last one: thousands of files are looked at on every pass.
-func (k *Kind) chart(changes bool) *chart {
-	if c := k.last.Load(); c != nil && !changes {
-		return c
-	}
+// survey looks where the host's own is: dozens of directories, for what may be
+// thousands of files.
+func (k *Kind) survey() *chart {
 	c := &chart{own: layout.OwnPaths(k.layout.Prefixes()...)}
 	seen := map[string]bool{}
 	for _, o := range c.own {
@@ -74,7 +71,6 @@ func (k *Kind) chart(changes bool) *chart {
 			}
 		}
 	}
-	k.last.Store(c)
 	return c
 }
 
@@ -152,12 +148,15 @@ func (k *Kind) spellings(p *place, c *chart) ([]string, error) {
 }
 
 // mayTouch refuses the file when its place is the host's own, whatever it is
-// called; changes says that the caller is about to change it.
-func (k *Kind) mayTouch(p *place, w *wish, changes bool) error {
+// called.
+func (k *Kind) mayTouch(p *place, w *wish) error {
 	if err := notProcess(p.dir.FD(), path.Dir(p.path)); err != nil {
 		return err
 	}
-	c := k.chart(changes)
+	c := k.chart
+	if c == nil {
+		c = k.survey()
+	}
 	spellings, err := k.spellings(p, c)
 	if err != nil {
 		return err
@@ -288,7 +287,7 @@ func (k *Kind) Review(r declaration.Resource) error {
 	p, err := k.open(r.File.Path)
 	if err == nil {
 		defer p.close()
-		err = k.mayTouch(p, w, true)
+		err = k.mayTouch(p, w)
 	}
 	if !errors.Is(err, errProcess) && (p == nil || fault.KindOf(err) != fault.Refused) {
 		return nil // not about that: the pass will tell

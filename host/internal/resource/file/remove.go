@@ -37,7 +37,7 @@ func (k *Kind) remove(ctx context.Context, f *declaration.File, record resource.
 		return "", "", err
 	}
 	defer p.close()
-	if err := k.mayTouch(p, &wish{file: &declaration.File{Path: f.Path, Directory: true, Owner: "root"}}, true); fault.KindOf(err) == fault.Refused {
+	if err := k.mayTouch(p, &wish{file: &declaration.File{Path: f.Path, Directory: true, Owner: "root"}}); fault.KindOf(err) == fault.Refused {
 		return declaration.Released, fmt.Sprintf("it is left as it is: %v", err), nil
 	} else if err != nil {
 		return "", "", err

@@ -22,7 +22,7 @@ func (k *Kind) Texts(ctx context.Context, want resource.Want, max int64) (have, 
 		return nil, nil, cannot("look at", f.Path, err)
 	}
 	defer p.close()
-	if err := k.mayTouch(p, w, false); err != nil {
+	if err := k.mayTouch(p, w); err != nil {
 		return nil, nil, cannot("look at", f.Path, err)
 	}
 	t, err := p.look(ctx)
