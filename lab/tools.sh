@@ -31,7 +31,15 @@ runc=runc                                  tests with a container engine
 dockerd=docker.io                          tests with a container engine
 docker-registry=docker-registry            the registry oracle
 ctr=containerd                             the containerd oracle
+qemu-system-x86_64=qemu-system-x86         power cuts
+mke2fs=e2fsprogs                           power cuts
 /usr/lib/python3/dist-packages/jsonschema=python3-jsonschema   the JSON Schema oracle
+'
+
+# PACKAGE of Debian, and what needs it: unpacked beside what is built, and not
+# installed, because that would make it this computer's kernel.
+unpacked='
+linux-image-cloud-amd64     power cuts
 '
 
 # PROGRAM=PACKAGE@VERSION of the go command, and what needs it. Another version in
@@ -65,6 +73,39 @@ install_packages() {
 	else
 		printf 'not here, and skipped:\n%s' "$reasons"
 	fi
+}
+
+# unpack PACKAGE: the kernel of the package that it stands for, whole or not at
+# all.
+unpack() (
+	local work real
+	mkdir -p "$tools"
+	work=$(mktemp -d "$tools/.unpack-XXXXXX")
+	trap 'rm -rf "$work"' EXIT
+	cd "$work"
+	real=$(apt-cache depends "$1" | awk '$1 == "Depends:" { print $2; exit }')
+	apt-get -o APT::Sandbox::User=root -qq download "$real"
+	mkdir root
+	dpkg-deb --fsys-tarfile ./*.deb | tar -x -C root ./boot
+	chmod 755 root
+	rm -rf "$tools/$1"
+	mv root "$tools/$1"
+)
+
+unpack_packages() {
+	local package why missing=
+	while IFS=' ' read -r package why; do
+		[ -n "$package" ] || continue
+		compgen -G "$tools/$package/boot/vmlinuz-*" >/dev/null && continue
+		if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+			echo "unpacking $package ($why)"
+			apt-cache show "$package" >/dev/null 2>&1 || apt-get update -qq
+			unpack "$package"
+		else
+			missing+="  $package: $why"$'\n'
+		fi
+	done <<<"$unpacked"
+	[ -z "$missing" ] || printf 'not unpacked, and skipped:\n%s' "$missing"
 }
 
 # is FILE PACKAGE VERSION: the file is that program of that version, as the go
@@ -115,4 +156,5 @@ case ${1-} in
 	;;
 esac
 install_packages
+unpack_packages
 build_tools "$ask"
