@@ -47,6 +47,47 @@ func TestWhatIsNoLongerDeclaredIsRemovedLastFirst(t *testing.T) {
 	}
 }
 
+// The directories that files lie in are made for the first of them and go with the
+// last, in whatever order they come and go.
+func TestADirectoryTheHostMadeGoesWithTheLastThatNeedsIt(t *testing.T) {
+	a, b := aFile("a", "/srv/w/x/a", "1"), aFile("b", "/srv/w/x/b", "2")
+	w := `{"id": "w", "type": "file", "path": "/srv/w", "directory": true}`
+	for name, steps := range map[string][][]string{
+		"the first file goes first":      {{a}, {a, b}, {b}},
+		"both go":                        {{a}, {a, b}},
+		"the directory is declared late": {{a}, {a, w}, {w}},
+		"and goes early":                 {{a}, {a, w}, {a}},
+		"the directory was first":        {{w}, {w, a}, {a}},
+		"all of it":                      {{a}, {a, b, w}, {b, w}, {b}, {b, w}, {w}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			for _, step := range steps {
+				got := l.applied(step...)
+				if strings.Contains(got, "repaired") || strings.Contains(got, "failed") {
+					t.Error(got)
+				}
+			}
+			l.applied()
+			if es, err := os.ReadDir(filepath.Join(l.root, "srv")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("left in /srv: %v, %v", es, err)
+			}
+		})
+	}
+	t.Run("one that was there stays", func(t *testing.T) {
+		l := newLab(t)
+		if err := os.MkdirAll(filepath.Join(l.root, "srv/w"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range [][]string{{a}, {a, b, w}, {b, w}, {b}, {}} {
+			l.applied(step...)
+		}
+		if es, err := os.ReadDir(filepath.Join(l.root, "srv/w")); err != nil || len(es) != 0 {
+			t.Errorf("left in /srv/w: %v, %v", es, err)
+		}
+	})
+}
+
 func TestAFailureFailsAloneAndWhatWaitsForItIsSkipped(t *testing.T) {
 	l := newLab(t)
 	l.machine.fail["bad"] = errors.New("cannot start it: no such thing")

@@ -16,8 +16,9 @@ import (
 // applied first.
 func (p *pass) removeUndeclared(ctx context.Context) {
 	gone := undeclared(p.records, p.declared)
-	members := make([]member, len(gone))
+	members, leaving := make([]member, len(gone)), map[string]bool{}
 	for i, r := range gone {
+		leaving[r.Key] = true
 		members[i] = p.engine.memberOfRecord(r)
 	}
 	for _, w := range runs(members) {
@@ -34,7 +35,7 @@ func (p *pass) removeUndeclared(ctx context.Context) {
 			}
 			continue
 		}
-		p.remove(ctx, records)
+		p.remove(ctx, records, leaving)
 	}
 }
 
@@ -87,7 +88,7 @@ func (e *Engine) isHostBinary(key string) bool {
 
 // remove takes away resources that can be worked on at once; each is forgotten
 // after it is gone.
-func (p *pass) remove(ctx context.Context, records []*resource.Record) {
+func (p *pass) remove(ctx context.Context, records []*resource.Record, leaving map[string]bool) {
 	type removal struct {
 		job
 		verdict
@@ -97,6 +98,7 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record) {
 		removals[i].key, removals[i].typ = r.Key, r.Type
 		todo[i] = &removals[i].job
 	}
+	rest, inheritance := p.bequeath(records, leaving)
 	kind, known := p.engine.Kinds[records[0].Type]
 	if known {
 		kind = at(kind, len(records))
@@ -104,12 +106,14 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record) {
 	p.engine.work(ctx, todo, len(records), func(ctx context.Context, i int) (err error) {
 		r, v := records[i], &removals[i].verdict
 		switch {
+		case inheritance != nil:
+			return inheritance
 		case p.engine.removal(r) == Release:
 			v.outcome, v.note = declaration.Released, "the host itself stays"
 		case !known:
 			return fmt.Errorf("cannot remove it: this version does not know the type %q", r.Type)
 		default:
-			v.outcome, v.note, err = kind.Remove(ctx, *r)
+			v.outcome, v.note, err = kind.Remove(ctx, *rest[i])
 		}
 		return err
 	})
