@@ -5,7 +5,6 @@ package walk
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 
@@ -20,22 +19,14 @@ func (d dice) chance(p float64) bool { return d.Float64() < p }
 func pick[T any](d dice, list []T) T { return list[d.IntN(len(list))] }
 
 // The places of files. box is a directory whenever it is declared, and in it
-// something only then. No two share a directory that the host has to make: it
-// remembers that for the first of them alone, and leaves the directory when that
-// one goes before the other. With NOX_WALK_SHARED=1 some do.
+// something only then. Some share a directory that the host has to make, which goes
+// with the last of them.
 const box = "/srv/box"
 
 var places = []string{
-	"/srv/w/a", "/srv/v/a", "/srv/u/a", "/srv/deep/er/x", "/srv/deeper/still/y", "/srv/z",
+	"/srv/w/a", "/srv/w/b", "/srv/v/a", "/srv/u/a", "/srv/deep/er/x", "/srv/deep/er/y", "/srv/deep/z", "/srv/deeper/still/y", "/srv/z",
 	"/etc/walk/one", "/etc/walk/two", "/etc/walk/file", "/etc/walk/link", "/etc/walk/dir",
 	box, box + "/in", box + "/on",
-}
-
-func placesOf() []string {
-	if os.Getenv("NOX_WALK_SHARED") == "" {
-		return places
-	}
-	return append(slices.Clone(places), "/srv/w/b", "/srv/deep/er/y", "/srv/deep/z")
 }
 
 var processes = []string{"p1", "p2", "p3", "once"}
@@ -125,7 +116,7 @@ func (w *walker) mutate(d *declaration) {
 
 // free are the places where something may be declared that is not yet.
 func (w *walker) free(d declaration) []string {
-	return slices.DeleteFunc(slices.Clone(placesOf()), func(p string) bool {
+	return slices.DeleteFunc(slices.Clone(places), func(p string) bool {
 		return d.at(p) >= 0 || strings.HasPrefix(p, box+"/") && d.at(box) < 0
 	})
 }
