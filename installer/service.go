@@ -3,14 +3,13 @@ package installer
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/internal/child"
+	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
-	"github.com/nox-mesh/nox-mesh/internal/socket"
 	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
@@ -92,26 +91,9 @@ func (j *job) service(ctx context.Context) error {
 // answers waits until whoever listens on the socket at path answers a request,
 // whatever it says.
 func answers(ctx context.Context, path string, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	client := socket.Client(path)
-	defer client.CloseIdleConnections()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mesh-host/", nil)
-		if err != nil {
-			return err
-		}
-		if resp, err := client.Do(req); err == nil {
-			resp.Body.Close()
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fault.Failedf("cannot reach the service: no answer on %q within %s", path, wait).
-				Hint("see journalctl -u %s", layout.HostUnit)
-		case <-again.C:
-		}
+	if (&door.Client{Path: path}).Wait(ctx, wait) != nil {
+		return fault.Failedf("cannot reach the service: no answer on %q within %s", path, wait).
+			Hint("see journalctl -u %s", layout.HostUnit)
 	}
+	return nil
 }

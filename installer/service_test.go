@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
-	"github.com/nox-mesh/nox-mesh/internal/socket"
 )
 
 // recorder is a systemctl that writes down what it is asked for.
@@ -52,7 +52,7 @@ func TestAnImageIsNeverStarted(t *testing.T) {
 func TestTheAnswerIsWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "host.sock")
 	// A dead socket lies there, as after a crash.
-	dead, err := socket.Listen(path, socket.OwnerOnly)
+	dead, err := door.Listen(path, door.OwnerOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestTheAnswerIsWaitedFor(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- answers(t.Context(), path, time.Minute) }()
-	l, err := socket.Listen(path, socket.OwnerOnly)
+	l, err := door.Listen(path, door.OwnerOnly)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
-	"github.com/nox-mesh/nox-mesh/internal/socket"
 )
 
 // journeySteps are what a person does with a release, in their order.
@@ -106,18 +106,12 @@ func (n *Node) startHost(ctx context.Context) error {
 	if err := n.writeMark(mark{Host: host}); err != nil {
 		return err
 	}
-	door := socket.Client(n.machine().HostSocket())
-	defer door.CloseIdleConnections()
+	d := &door.Client{Path: n.machine().HostSocket()}
 	return until(ctx, 30*time.Second, func() (bool, error) {
 		if !host.lives() {
 			return false, n.hostEnded()
 		}
-		answer, err := door.Get("http://host/")
-		if err != nil {
-			return false, nil // not yet
-		}
-		answer.Body.Close()
-		return true, nil
+		return d.Greet(ctx) == nil, nil // not yet, or up
 	})
 }
 

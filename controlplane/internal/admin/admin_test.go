@@ -19,9 +19,9 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
-	"github.com/nox-mesh/nox-mesh/internal/socket"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -74,14 +74,15 @@ func open(t *testing.T) (*admin.Client, *admin.Desk) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := socket.Listen(filepath.Join(dir, "s"), socket.OwnerOnly)
+	l, err := door.Listen(filepath.Join(dir, "s"), door.OwnerOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: desk.Handler()}
+	srv := door.Server{Handler: desk.Handler(), Log: log}
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(door) }()
-	t.Cleanup(func() { srv.Close(); <-ended })
+	go func() { ended <- srv.Serve(ctx, l) }()
+	t.Cleanup(func() { stop(); <-ended })
 	return admin.NewClient(filepath.Join(dir, "s")), desk
 }
 

@@ -7,10 +7,11 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/profile"
+	"github.com/nox-mesh/nox-mesh/internal/door"
 )
 
 // None is the question or the answer of a verb that has none.
-type None struct{}
+type None = door.None
 
 // TokenMade is a new token. Token is the secret line; it is never told again.
 type TokenMade struct {
@@ -176,21 +177,21 @@ type Content struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// The verbs. Each has the type of its question and of its answer, and says
-// whether it may be asked for twice.
+// The verbs.
 var (
-	TokenCreate   = verb[admission.TokenOptions, TokenMade]{"token-create", false}
-	TokenList     = verb[None, []admission.TokenStatus]{"token-list", true}
-	TokenRevoke   = verb[Ref, TokenRevoked]{"token-revoke", true}
-	AddressAdd    = verb[Address, Addresses]{"address-add", true}
-	AddressRemove = verb[Address, Addresses]{"address-remove", false}
-	AddressList   = verb[None, Addresses]{"address-list", true}
-	Nodes         = verb[None, []Node]{"nodes", true}
-	Show          = verb[Ref, NodeDetail]{"show", true}
-	Declare       = verb[Declaration, module.Change]{"declare", true}
-	Undeclare     = verb[ModuleRef, module.Change]{"undeclare", false}
-	Approve       = verb[Approval, Node]{"approve", false}
-	Revoke        = verb[Leaving, NodeRevoked]{"revoke", true}
-	Events        = verb[Limit, []*state.Event]{"events", true}
-	GetStatus     = verb[None, Status]{"status", true}
+	TokenCreate   = door.Verb[admission.TokenOptions, TokenMade]{Name: "token-create"}
+	TokenList     = door.Verb[None, []admission.TokenStatus]{Name: "token-list", Again: true}
+	TokenRevoke   = door.Verb[Ref, TokenRevoked]{Name: "token-revoke", Again: true}
+	AddressAdd    = door.Verb[Address, Addresses]{Name: "address-add", Again: true}
+	AddressRemove = door.Verb[Address, Addresses]{Name: "address-remove"}
+	AddressList   = door.Verb[None, Addresses]{Name: "address-list", Again: true}
+	Nodes         = door.Verb[None, []Node]{Name: "nodes", Again: true}
+	Show          = door.Verb[Ref, NodeDetail]{Name: "show", Again: true}
+	Declare       = door.Verb[Declaration, module.Change]{Name: "declare", Again: true}
+	Undeclare     = door.Verb[ModuleRef, module.Change]{Name: "undeclare"}
+	Approve       = door.Verb[Approval, Node]{Name: "approve"}
+	Revoke        = door.Verb[Leaving, NodeRevoked]{Name: "revoke", Again: true}
+	Events        = door.Verb[Limit, []*state.Event]{Name: "events", Again: true}
+	GetStatus     = door.Verb[None, Status]{Name: "status", Again: true}
+	deliver       = door.Stream[Push, Pushed]{Name: "push"}
 )

@@ -2,12 +2,8 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
-	"net/url"
-	"sync/atomic"
 
 	"github.com/opencontainers/go-digest"
 
@@ -15,31 +11,20 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// A push is the one verb with more than a message: the bundle comes as the body,
-// as it is read, and the question in the address. The bytes go through the
-// service because the content store is its alone: what root wrote there beside
-// it, it could not read.
-const pushPath = "/v1/push"
-
-func (d *Desk) push(w http.ResponseWriter, r *http.Request) {
-	var q Push
-	if err := json.Unmarshal([]byte(r.URL.Query().Get("q")), &q); err != nil {
-		refuse(w, fault.Usagef("cannot read the question: %w", err))
-		return
-	}
-	p, err := d.take(r.Context(), q, r.Body)
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	if p.Changed {
+// push takes a bundle that comes through the service, because the content store is
+// its alone: what root wrote there beside it, it could not read.
+func (d *Desk) push(ctx context.Context, q Push, in io.Reader) (Pushed, error) {
+	// When the service ends, a bundle that is nearly read still has the grace to be
+	// taken; one that is not ends with its body.
+	p, err := d.take(context.WithoutCancel(ctx), q, in)
+	if err == nil && p.Changed {
 		d.Collector.Due()
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(p)
+	return p, err
 }
 
 // take reads a bundle and records it. The lease holds what came, or was there,
@@ -113,53 +98,11 @@ func record(i *bundle.Info) *state.Pushed {
 	return p
 }
 
-// A source is a body that remembers why it could not be read: that is no fault
-// of the control plane's. An answer may come while it is being read.
-type source struct {
-	in  io.Reader
-	err atomic.Pointer[error]
-}
-
-func (s *source) Read(b []byte) (int, error) {
-	n, err := s.in.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err.Store(&err)
-	}
-	return n, err
-}
-
-// SendBundle sends a bundle to the control plane that is running. One that
-// restarts is waited for before the first byte, and not any more after that:
-// what came by a pipe is gone with it.
+// SendBundle sends a bundle to the control plane that is running.
 func SendBundle(ctx context.Context, c *Client, q Push, in io.Reader) (Pushed, error) {
-	var p Pushed
-	patience := c.Patience
-	if !c.settled() {
-		patience = 0 // none ever ran here
-	}
-	if err := c.Wait(ctx, patience); err != nil {
-		return p, err
-	}
-	b, err := json.Marshal(q)
-	if err != nil {
-		return p, err
-	}
-	body := &source{in: in}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://controller"+pushPath+"?q="+url.QueryEscape(string(b)), io.NopCloser(body))
-	if err != nil {
-		return p, err
-	}
-	res, err := c.http.Do(r)
-	if err != nil {
-		switch unread := body.err.Load(); {
-		case ctx.Err() != nil:
-			return p, ctx.Err()
-		case unread != nil:
-			return p, *unread
-		}
+	p, err := deliver.Send(ctx, c, q, in)
+	if door.HowOf(err) == door.Cut {
 		return p, fault.Failedf("the control plane ended while it read").Hint("push it again: nothing of it is recorded")
 	}
-	defer res.Body.Close()
-	err = answer(res, &p)
 	return p, err
 }

@@ -12,11 +12,7 @@ package service
 import (
 	"context"
 	"errors"
-	"io"
-	"log"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -29,10 +25,10 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
+	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
-	"github.com/nox-mesh/nox-mesh/internal/socket"
 	"github.com/nox-mesh/nox-mesh/internal/version"
 )
 
@@ -67,18 +63,19 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	collector := collector(blobs, store, log)
 	desk := &admin.Desk{Office: office, Content: blobs, Collector: collector, Layout: l, Wire: nodes, Served: served, Log: log,
 		Self: admin.Self(l, executable, profile.Collect(ctx, l).MachineID)}
-	door, err := socket.Listen(l.ControllerSocket(), socket.OwnerOnly)
+	local, err := door.Listen(l.ControllerSocket(), door.OwnerOnly)
 	if err != nil {
 		for _, l := range listeners {
 			l.Close()
 		}
 		return err
 	}
+	answers := door.Server{Handler: desk.Handler(), Grace: 5 * time.Second, Log: log}
 	log.Info("control plane serves", "version", version.Running(), "mesh", mesh.ID, "epoch", mesh.Epoch, "listen", served.String())
 	collector.Due() // what a kill left
 	err = all(ctx,
 		func(ctx context.Context) error { return nodes.Serve(ctx, listeners...) },
-		func(ctx context.Context) error { return serveDesk(ctx, door, desk) },
+		func(ctx context.Context) error { return answers.Serve(ctx, local) },
 		func(ctx context.Context) error { collector.Run(ctx); return nil })
 	if err == nil {
 		log.Info("control plane has stopped")
@@ -117,30 +114,4 @@ func all(ctx context.Context, fs ...func(context.Context) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// serveDesk answers on the admin socket until ctx ends.
-func serveDesk(ctx context.Context, door net.Listener, desk *admin.Desk) error {
-	srv := &http.Server{
-		Handler: desk.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		ErrorLog: log.New(io.Discard, "", 0),
-	}
-	var wg sync.WaitGroup
-	inner, stop := context.WithCancel(ctx)
-	defer stop()
-	wg.Go(func() {
-		<-inner.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if srv.Shutdown(last) != nil {
-			_ = srv.Close()
-		}
-	})
-	err := srv.Serve(door)
-	stop()
-	wg.Wait()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
 	"github.com/nox-mesh/nox-mesh/host/internal/replace"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
+	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
-	"github.com/nox-mesh/nox-mesh/internal/socket"
 	"github.com/nox-mesh/nox-mesh/internal/version"
 )
 
@@ -43,14 +43,16 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := durable.MkdirAll(filepath.Dir(cfg.Layout.HostSocket()), 0o755); err != nil {
 		return fmt.Errorf("cannot start: %w", err)
 	}
-	listener, err := socket.Listen(cfg.Layout.HostSocket(), socket.OwnerOnly)
+	listener, err := door.Listen(cfg.Layout.HostSocket(), door.OwnerOnly)
 	if err != nil {
 		return err
 	}
 	served := make(chan error, 1)
 	serving, stopServing := context.WithCancel(ctx)
 	defer func() { stopServing(); <-served }()
-	go func() { served <- s.serve(serving, listener); close(served) }()
+	// Who waits for a pass is told that it was interrupted.
+	answers := door.Server{Handler: s.handler(), Grace: 2 * time.Second, Log: s.Log}
+	go func() { served <- answers.Serve(serving, listener); close(served) }()
 
 	b := beat{alive: func() { _, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) }}
 	if every, err := daemon.SdWatchdogEnabled(false); err == nil && every > 0 {
@@ -102,7 +104,7 @@ const commandTime = 20 * time.Second
 // openFirst opens the store for years. Another service that holds it is an
 // error at once; a command that does is waited for.
 func openFirst(ctx context.Context, cfg Config) (*Service, error) {
-	other := &remote{client: socket.Client(cfg.Layout.HostSocket())}
+	other := asker(cfg)
 	deadline, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	for {
@@ -110,7 +112,7 @@ func openFirst(ctx context.Context, cfg Config) (*Service, error) {
 		if !errors.Is(err, store.ErrLocked) {
 			return s, err
 		}
-		if other.ping(deadline) == nil {
+		if other.Greet(deadline) == nil {
 			return nil, fault.Failedf("another mesh-host runs and answers on %q", cfg.Layout.HostSocket()).Hint("one host runs on a machine: ask it with mesh-host status")
 		}
 		select {

@@ -21,7 +21,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
-	"github.com/nox-mesh/nox-mesh/internal/socket"
 )
 
 // machine is the layout of a machine with a host installed.
@@ -158,9 +157,9 @@ func TestTheServiceAnswersAndTheCommandAsksIt(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, cfg) }()
-	r := &remote{client: socket.Client(cfg.Layout.HostSocket())}
+	r := asker(cfg)
 	deadline := time.Now().Add(20 * time.Second)
-	for r.ping(ctx) != nil {
+	for r.Greet(ctx) != nil {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not answer:\n%s", log.String())
 		}

@@ -3,10 +3,8 @@ package apply
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/host/link"
-	"github.com/nox-mesh/nox-mesh/internal/socket"
+	"github.com/nox-mesh/nox-mesh/internal/door"
 )
 
 // BenchmarkTenThousandPasses asks one `mesh-host run` for pass after pass over a
@@ -30,7 +28,7 @@ func BenchmarkTenThousandPasses(b *testing.B) {
 	run(b, dir, nil, w.first...)
 	before, store := t.seen(b, into), written(b, into)
 	pid := served(b, w.first[0], into)
-	ask := socket.Client(filepath.Join(into, "run/nox-mesh/host.sock"))
+	ask := &door.Client{Path: filepath.Join(into, "run/nox-mesh/host.sock")}
 
 	fmt.Printf("\n%s: passes over %d files in one process\n", w.version, t.files)
 	fmt.Printf("%8s %8s %13s %9s %8s %15s\n", "passes", "RSS MiB", "heap, stacks", "open fds", "threads", "cpu ms a pass")
@@ -75,13 +73,10 @@ func served(b *testing.B, bin, root string) (pid int) {
 }
 
 // pass asks for one pass, in which all is as declared.
-func pass(b *testing.B, ask *http.Client, t tree) {
+func pass(b *testing.B, ask *door.Client, t tree) {
 	b.Helper()
-	resp, err := ask.Post("http://mesh-host/v1/pass", "application/json", strings.NewReader("{}"))
+	r, err := door.Verb[door.None, link.Report]{Name: "pass", Again: true}.Ask(b.Context(), ask, door.None{})
 	must(b, err)
-	defer resp.Body.Close()
-	var r link.Report
-	must(b, json.NewDecoder(resp.Body).Decode(&r))
 	for _, x := range r.Resources {
 		if x.Outcome != "unchanged" {
 			b.Fatalf("%s is %s", x.Key, x.Outcome)

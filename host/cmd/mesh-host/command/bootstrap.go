@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -48,8 +47,8 @@ with --quiet.`,
 				switch {
 				case err == nil:
 					return nil
-				case args[0] == "-" && errors.Is(err, service.ErrGone):
-					// What came by the pipe is gone with it: no second try.
+				case args[0] == "-" && service.Gone(err):
+					// What came by the pipe is gone with it.
 					return fault.Failedf("cannot bootstrap: %v", err).Hint("give the bundle again: what arrived is not fetched twice")
 				}
 				return fmt.Errorf("cannot bootstrap from %q: %w", args[0], err)

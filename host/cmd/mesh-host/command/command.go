@@ -4,7 +4,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -62,27 +61,21 @@ func (p *program) layout() (layout.Layout, error) { return layout.New(p.root) }
 
 func (p *program) log() *slog.Logger { return cli.Log(p.std.Err, p.verbose) }
 
-// ask runs f with whoever does the verbs on this machine. A service that ends
-// while it is asked (it is restarted, or replaced) is asked again once it is
-// back: f prints nothing before it has its answer.
+// ask runs f with whoever does the verbs on this machine.
 func (p *program) ask(ctx context.Context, f func(h service.Host) error) error {
 	l, err := p.layout()
 	if err != nil {
 		return err
 	}
-	for tries := 1; ; tries++ {
-		h, done, err := service.Connect(ctx, service.Config{Layout: l, Clock: clock.System, Log: p.log()})
-		if err != nil {
-			return err
-		}
-		err = f(h)
-		if cerr := done(); err == nil {
-			err = cerr
-		}
-		if !errors.Is(err, service.ErrGone) || tries == 3 {
-			return err
-		}
+	h, done, err := service.Connect(ctx, service.Config{Layout: l, Clock: clock.System, Log: p.log()})
+	if err != nil {
+		return err
 	}
+	err = f(h)
+	if cerr := done(); err == nil {
+		err = cerr
+	}
+	return err
 }
 
 // print prints v as JSON, or calls text.

@@ -1,18 +1,10 @@
-// Package socket is the local door of a service: HTTP over a unix socket that
-// only named users may speak through.
-//
-// Who speaks is decided by the kernel's word (SO_PEERCRED), not by the file
-// mode alone. A path may be longer than the 107 bytes sockaddr_un holds
-// (unix(7)): the directory is opened and the socket addressed through
-// /proc/self/fd.
-package socket
+package door
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -50,7 +42,19 @@ func Listen(path string, allow func(uid uint32) bool) (net.Listener, error) {
 	return &listener{Listener: l, path: path, allow: allow}, nil
 }
 
-// short calls f with a path to the same socket that fits into sockaddr_un.
+// Dial connects to the socket at path.
+func Dial(ctx context.Context, path string) (c net.Conn, err error) {
+	err = short(path, func(p string) error {
+		d := net.Dialer{Timeout: 5 * time.Second}
+		c, err = d.DialContext(ctx, "unix", p)
+		return err
+	})
+	return c, err
+}
+
+// short calls f with a path to the same socket that fits into sockaddr_un: that
+// holds 107 bytes (unix(7)), so the directory of a longer one is opened, and the
+// socket addressed through /proc/self/fd.
 func short(path string, f func(string) error) error {
 	if len(path) <= 107 {
 		return f(path)
@@ -90,6 +94,7 @@ func (l *listener) Close() error {
 	return err
 }
 
+// peer is the user at the other end, by the kernel's word (SO_PEERCRED).
 func peer(c net.Conn) (uint32, error) {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
@@ -106,19 +111,4 @@ func peer(c net.Conn) (uint32, error) {
 		return 0, cerr
 	}
 	return cred.Uid, nil
-}
-
-// Client returns an HTTP client all of whose requests go to the socket at
-// path, whatever host their URL names.
-func Client(path string) *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
-			err = short(path, func(p string) error {
-				d := net.Dialer{Timeout: 5 * time.Second}
-				c, err = d.DialContext(ctx, "unix", p)
-				return err
-			})
-			return c, err
-		},
-	}}
 }
