@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
@@ -18,7 +17,8 @@ import (
 
 // Build writes the bundle that spec describes to path, mode 0644. The file is
 // there only after it was read back whole through the reader; until then, and
-// after an error, what was at path before is there. Equal specs give equal
+// after an error, what was at path before is there, and what comes there meanwhile
+// stays. Equal specs give equal
 // bytes when every signer is an *ecdsa.PrivateKey. What the reader would
 // refuse is refused here.
 func Build(ctx context.Context, path string, spec Spec) (*Info, error) {
@@ -30,20 +30,20 @@ func Build(ctx context.Context, path string, spec Spec) (*Info, error) {
 }
 
 func build(ctx context.Context, path string, spec Spec) (*Info, error) {
-	plan, err := newPlan(spec)
-	if err != nil {
-		return nil, err
-	}
-	return plan.save(ctx, path, spec.Progress)
-}
-
-// save writes the plan to path, and reads it back.
-func (p *plan) save(ctx context.Context, path string, told Told) (*Info, error) {
-	file, err := openDestination(path)
+	file, err := openDestination(path, spec.Inputs...)
 	if err != nil {
 		return nil, err
 	}
 	defer file.close()
+	plan, err := newPlan(spec)
+	if err != nil {
+		return nil, err
+	}
+	return plan.save(ctx, file, spec.Progress)
+}
+
+// save writes the plan to file, and reads it back.
+func (p *plan) save(ctx context.Context, file *destination, told Told) (*Info, error) {
 	w := bufio.NewWriterSize(file, 256<<10)
 	if err := p.write(ctx, w, told.of("writing")); err != nil {
 		return nil, err
@@ -51,20 +51,11 @@ func (p *plan) save(ctx context.Context, path string, told Told) (*Info, error) 
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	info, err := readFile(ctx, file.temp, Options{Policy: p.policy, Progress: told.of("reading back")})
-	if err != nil {
-		return nil, fmt.Errorf("the finished file does not read back: %w", err)
-	}
-	return info, file.finish()
-}
-
-func readFile(ctx context.Context, path string, opts Options) (*Info, error) {
-	f, err := os.Open(path)
+	info, err := file.readBack(ctx, Options{Policy: p.policy, Progress: told.of("reading back")})
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return Read(ctx, f, opts)
+	return info, file.finish()
 }
 
 // A plan is a bundle that is decided on and not yet written: all that is ours

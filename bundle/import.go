@@ -51,6 +51,11 @@ func Import(ctx context.Context, dir, ref, out string, i Importing) (*Imported, 
 }
 
 func doImport(ctx context.Context, dir, ref, out string, i Importing) (*Imported, error) {
+	file, err := openDestination(out)
+	if err != nil {
+		return nil, err
+	}
+	defer file.close()
 	l, err := openLayout(dir)
 	if err != nil {
 		return nil, err
@@ -81,7 +86,7 @@ func doImport(ctx context.Context, dir, ref, out string, i Importing) (*Imported
 	if err := l.body(ctx, p, index); err != nil {
 		return nil, err
 	}
-	done.Info, err = p.save(ctx, out, i.Progress)
+	done.Info, err = p.save(ctx, file, i.Progress)
 	return done, err
 }
 

@@ -240,7 +240,7 @@ func TestWhatIsNotImported(t *testing.T) {
 	if _, err := Import(cancelled, dir, "", filepath.Join(t.TempDir(), "out"), Importing{Policy: h.policy(1)}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := Import(ctx, filepath.Join(dir, "none"), "", "out", Importing{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Import(ctx, filepath.Join(dir, "none"), "", filepath.Join(t.TempDir(), "out"), Importing{}); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

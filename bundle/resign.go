@@ -65,6 +65,11 @@ func resign(ctx context.Context, in, out string, r Resigning) (*Resigned, error)
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
 		return nil, fault.Refusedf("%q is not a regular file", in).Hint("save the bundle to a file first")
 	}
+	file, err := openDestination(out)
+	if err != nil {
+		return nil, err
+	}
+	defer file.close()
 	d := &reading{opts: Options{Policy: r.Policy, Progress: r.Progress.of("reading")}, tar: newTarReader(ctx, f), received: map[digest.Digest]int64{}}
 	if err := d.walk(ctx, stateLayout, stateAdmit); err != nil {
 		return nil, err
@@ -89,7 +94,7 @@ func resign(ctx context.Context, in, out string, r Resigning) (*Resigned, error)
 	if _, err := f.Seek(rest, io.SeekStart); err != nil {
 		return nil, err
 	}
-	info, err := seal.write(ctx, f, out, policy, r.Progress)
+	info, err := seal.write(ctx, f, file, policy, r.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -146,17 +151,12 @@ func (d *reading) sealed(r Resigning) (*seal, *trust.Policy, error) {
 	return s, judge, nil
 }
 
-// write writes the head, and after it all that is left of rest.
-func (s *seal) write(ctx context.Context, rest *os.File, out string, policy *trust.Policy, told Told) (*Info, error) {
+// write writes the head to file, and after it all that is left of rest.
+func (s *seal) write(ctx context.Context, rest *os.File, file *destination, policy *trust.Policy, told Told) (*Info, error) {
 	members, err := s.members()
 	if err != nil {
 		return nil, err
 	}
-	file, err := openDestination(out)
-	if err != nil {
-		return nil, err
-	}
-	defer file.close()
 	var head bytes.Buffer
 	for _, m := range members {
 		h := header(m.name, int64(len(m.bytes)))
@@ -189,9 +189,9 @@ func (s *seal) write(ctx context.Context, rest *os.File, out string, policy *tru
 			told("writing", at)
 		}
 	}
-	info, err := readFile(ctx, file.temp, Options{Policy: policy, Progress: told.of("reading back")})
+	info, err := file.readBack(ctx, Options{Policy: policy, Progress: told.of("reading back")})
 	if err != nil {
-		return nil, fmt.Errorf("the finished file does not read back: %w", err)
+		return nil, err
 	}
 	if info.Digest != s.bundle.Digest {
 		return nil, fmt.Errorf("internal error: the finished file is of %s", info.Digest)

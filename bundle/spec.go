@@ -40,6 +40,9 @@ type Spec struct {
 	// Signers sign the bundle, one signature each; at least one, at most 16. Their
 	// order means nothing.
 	Signers []crypto.Signer
+	// Inputs are the paths of files that the content comes from: the bundle takes
+	// the place of none of them.
+	Inputs []string
 	// Progress, if set, is told as content is "writing" and then as it is "reading
 	// back".
 	Progress Told

@@ -47,7 +47,7 @@ func (p *program) repoTrust(dir string, o *repository.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Verifier = signing.Verifier{Policy: policy}
+	o.Verifier, o.Note = signing.Verifier{Policy: policy}, p.note
 	return nil
 }
 

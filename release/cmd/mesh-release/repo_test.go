@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,12 +13,24 @@ import (
 
 	"github.com/goreleaser/nfpm/v2"
 	"github.com/goreleaser/nfpm/v2/files"
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/arch"
 	"github.com/nox-mesh/nox-mesh/release/internal/keys"
 )
+
+// A listener keeps what is written to it, and then does something.
+type listener struct {
+	bytes.Buffer
+	then func()
+}
+
+func (l *listener) Write(b []byte) (int, error) {
+	defer l.then()
+	return l.Buffer.Write(b)
+}
 
 // TestRepo walks a repository through its commands, with keys of "keys init".
 func TestRepo(t *testing.T) {
@@ -98,6 +111,20 @@ func TestRepo(t *testing.T) {
 	mesh(fault.Usage, "repo", "publish", "--trust", "keys", "repo")
 	mesh(0, "repo", "publish", "--trust", "keys", "--to", "www/any", "repo")
 	mesh(0, "repo", "list", "--keys", "keys", "www/any")
+	// Whom another program's lock holds up is told what is waited for.
+	held, err := os.Open("www")
+	if err == nil {
+		defer held.Close()
+		err = unix.Flock(int(held.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := &listener{then: func() { _ = unix.Flock(int(held.Fd()), unix.LOCK_UN) }}
+	err = run(t.Context(), []string{"repo", "publish", "--trust", "keys", "--to", "www/any", "repo"}, cli.Stdio{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: heard})
+	if want := fmt.Sprintf("note: waiting for another program, which has locked %q: \"lslocks\" shows it\n", filepath.Join(top, "www")); err != nil || heard.String() != want {
+		t.Errorf("%v, said %q", err, heard)
+	}
 	mesh(fault.Refused, "repo", "publish", "--trust", "keys", "--to", "keys", "repo")
 	// Somebody's packages are not replaced, with a database that is none or without.
 	if err := os.Mkdir("cache", 0o755); err != nil {

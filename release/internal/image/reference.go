@@ -94,6 +94,14 @@ func (r Reference) In(dir string) Reference {
 	return r
 }
 
+// File returns the path of the archive, or "" where the image is in no one file.
+func (r Reference) File() string {
+	if r.transport == transportArchive || r.transport == transportDockerArchive {
+		return r.path
+	}
+	return ""
+}
+
 func (r Reference) String() string {
 	s := r.transport + ":"
 	if r.transport == transportDocker {

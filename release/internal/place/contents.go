@@ -1,28 +1,21 @@
 package place
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/internal/durable"
 )
 
 // contents takes down what is in a directory: of each name what it is, its size and
-// when it was last written. A directory that is not there has none.
-func contents(dir string) (map[string]string, error) {
+// when it was last written. Not when its inode changed: another link does that.
+func contents(dir *durable.Dir) (map[string]string, error) {
 	all := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) && path == dir {
-			return nil
-		}
-		if err != nil || path == dir {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		all[path[len(dir):]] = fmt.Sprint(info.Mode().Type(), info.Size(), info.ModTime().UnixNano())
+	err := walk(dir, func(d *durable.Dir, name string, st *unix.Statx_t) error {
+		path := filepath.Join(d.Name(), name)[len(dir.Name()):]
+		all[path] = fmt.Sprint(st.Ino, st.Mode&unix.S_IFMT, st.Size, st.Mtime.Sec, st.Mtime.Nsec)
 		return nil
 	})
 	return all, err

@@ -3,7 +3,7 @@ package place
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -28,65 +28,76 @@ func stranger(path string) *fault.Error {
 		Hint("look at what it holds, and move it elsewhere")
 }
 
-// marked tells whose the folder at path is: ours when it has the mark, nobody's when
-// it is empty, or a kill left no more than half a mark. It returns what else is in
-// it.
-func marked(path string) (ours bool, names []string, err error) {
-	entries, err := os.ReadDir(path)
+// marked tells whose the folder dir is: ours when it has the mark, nobody's when it
+// is empty, or a kill left no more than half a mark. It returns what else is in it.
+func marked(dir *durable.Dir) (ours bool, others []string, err error) {
+	names, err := namesIn(dir)
 	if err != nil {
 		return false, nil, err
 	}
-	for _, e := range entries {
-		switch e.Name() {
+	for _, name := range names {
+		switch name {
 		case mark:
-			if ours = isMark(path, e); !ours {
-				return false, nil, stranger(path)
+			if ours = hasMark(dir); !ours {
+				return false, nil, stranger(dir.Name())
 			}
 		case durable.TempName(mark): // a kill while it was marked
 		default:
-			names = append(names, e.Name())
+			others = append(others, name)
 		}
 	}
-	if len(names) > 0 && !ours {
-		return false, nil, stranger(path)
+	if len(others) > 0 && !ours {
+		return false, nil, stranger(dir.Name())
 	}
-	return ours, names, nil
+	return ours, others, nil
 }
 
-func isMark(dir string, e fs.DirEntry) bool {
-	fi, err := e.Info()
+func hasMark(dir *durable.Dir) bool {
+	fd, err := unix.Openat(dir.FD(), mark, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(dir.Name(), mark))
+	defer f.Close()
+	fi, err := f.Stat()
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() != int64(len(markText)) {
 		return false
 	}
-	b, err := os.ReadFile(filepath.Join(dir, mark))
+	b := make([]byte, len(markText))
+	_, err = io.ReadFull(f, b)
 	return err == nil && string(b) == markText
 }
 
-func writeMark(path string) error {
-	return durable.WriteFile(filepath.Join(path, mark), []byte(markText), 0o600)
+func writeMark(dir *durable.Dir) error {
+	f, err := dir.Create(mark, durable.Perm(0o600))
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if _, err := f.Write([]byte(markText)); err != nil {
+		return err
+	}
+	return f.Commit()
 }
 
-// openFolder opens a folder itself, not what a symlink in its place leads to.
-func openFolder(path string) (*durable.Dir, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		return nil, stranger(path)
+// openFolder opens a folder of ours in d.
+func openFolder(d *durable.Dir, name string) (*durable.Dir, error) {
+	dir, err := openAt(d, name)
+	if errors.Is(err, unix.ENOTDIR) {
+		return nil, stranger(filepath.Join(d.Name(), name))
 	}
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	return durable.DirOf(fd, path), nil
+	return dir, err
 }
 
 // empty removes what is in a marked folder, the mark last; names are what is in it
 // besides.
 func empty(dir *durable.Dir, names []string) error {
 	// Nothing goes when one of them cannot.
-	if err := noMounts(dir.Name()); err != nil {
+	if err := walk(dir, nil); err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := remove(filepath.Join(dir.Name(), name)); err != nil {
+		if err := remove(dir, name); err != nil {
 			return err
 		}
 	}

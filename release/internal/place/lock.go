@@ -18,8 +18,9 @@ import (
 var ErrGone = errors.New("it is not there any more")
 
 // Lock waits until nobody else changes what is in the parents of the places. The
-// lock is flock(2) on the parent itself, which outlives no process and leaves no
-// file.
+// lock is flock(2) on the parent itself, which outlives no process, leaves no file,
+// and can be had by who may only read there. So can it by a stranger, who holds us up
+// by it: after a second the Note of the place says what is waited for.
 func Lock(ctx context.Context, places ...*Place) error {
 	slices.SortFunc(places, func(a, b *Place) int { return slices.Compare(a.id[:], b.id[:]) })
 	places = slices.CompactFunc(places, func(a, b *Place) bool { return a.id == b.id })
@@ -32,23 +33,38 @@ func Lock(ctx context.Context, places ...*Place) error {
 }
 
 func (p *Place) lock(ctx context.Context) error {
-	if err := flock(ctx, p.parent.FD()); err != nil {
+	err := flock(ctx, p.parent.FD(), func() {
+		if p.Note != nil {
+			p.Note(fmt.Sprintf("waiting for another program, which has locked %q: \"lslocks\" shows it", p.parent.Name()))
+		}
+	})
+	if err != nil {
 		return err
 	}
 	return p.stillThere()
 }
 
-func flock(ctx context.Context, fd int) error {
-	for {
+// The lock is asked for anew after each pause; it takes long after a second.
+const (
+	pause = 20 * time.Millisecond
+	long  = time.Second / pause
+)
+
+// flock calls waits once when it takes long.
+func flock(ctx context.Context, fd int, waits func()) error {
+	for tries := 0; ; tries++ {
 		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			return err
+		}
+		if tries == int(long) {
+			waits()
 		}
 		// A blocking flock could not be given up.
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -45,17 +45,14 @@ func TestWhatIsMountedBelowIsLeft(t *testing.T) {
 			top := filepath.Dir(p.Path)
 			lay(t, top, map[string]string{"d/old": "old", ".d.next/" + mark: markText, where + "/": ""})
 			home := mounted(t, filepath.Join(top, where))
-			before, err := contents(top)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := listed(t, top)
 			for _, err := range []error{p.Check(), replace(p)} {
 				if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), `/`+where+`" is a mount point`) || fault.RemedyOf(err) == "" {
 					t.Errorf("%v", err)
 				}
 			}
-			if after, err := contents(top); err != nil || len(after) != len(before) {
-				t.Errorf("there is %v, there was %v: %v", after, before, err)
+			if after := listed(t, top); len(after) != len(before) {
+				t.Errorf("there is %v, there was %v", after, before)
 			}
 			if b, err := os.ReadFile(home + "/thesis"); err != nil || string(b) != "mine" {
 				t.Errorf("%q, %v", b, err)

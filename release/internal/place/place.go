@@ -9,8 +9,13 @@
 // workshop is somebody's, and left (an empty one holds nothing that could be lost,
 // and is used). A mount point cannot be exchanged, and a directory with one below it
 // is refused: what is mounted lies elsewhere and would be removed with the rest. That
-// is looked for at the beginning and before each step that removes; who mounts in
-// between is not kept from it.
+// is looked for at the beginning, before the exchange, and at each directory that is
+// removed.
+//
+// The parent may belong to somebody else, who swaps names while we are at work. It is
+// opened once, and from then on all is reached from what is open, and no symlink in
+// it is followed: what they do can spoil what is below their directory, and nothing
+// elsewhere.
 //
 // The same mark is in two other folders: a Set, which several runs fill together, and
 // a Temp, where one run works. Of the first what a kill left is taken up, of the second
@@ -36,10 +41,15 @@ import (
 // A Place is where a directory is, or will be.
 type Place struct {
 	// Path is absolute, without symlinks.
-	Path   string
+	Path string
+	// Note, if set, is told what a person should know while it takes long.
+	Note func(text string)
+
 	parent *durable.Dir
 	id     inode // of the parent
-	seen   map[string]string
+	// old is the directory that Begin found, or nil, and seen what was in it.
+	old  *durable.Dir
+	seen map[string]string
 }
 
 // An inode is a device and a number on it.
@@ -50,26 +60,19 @@ func inodeOf(st *unix.Stat_t) inode { return inode{st.Dev, st.Ino} }
 // Open finds the place of dir. With create, parents that are not there are
 // made.
 func Open(dir string, create bool) (*Place, error) {
-	path, err := filepath.Abs(dir)
+	real, err := Resolve(dir)
 	if err != nil {
 		return nil, err
 	}
+	top := filepath.Dir(real)
 	if create {
-		if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := durable.MkdirAll(top, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		var parent string
-		parent, err = filepath.EvalSymlinks(filepath.Dir(path))
-		real = filepath.Join(parent, filepath.Base(path))
-	}
-	if err != nil {
-		return nil, err
-	}
+	meanwhile(top)
 	p := &Place{Path: real}
-	if p.parent, err = durable.OpenDir(filepath.Dir(real)); err != nil {
+	if p.parent, err = openReal(top); err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
@@ -81,8 +84,26 @@ func Open(dir string, create bool) (*Place, error) {
 	return p, nil
 }
 
+// openReal opens a directory whose path has no symlinks: one that is there now was
+// put there meanwhile, and would lead into a directory that nobody named.
+func openReal(path string) (*durable.Dir, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	switch {
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM): // before Linux 5.6, or an old filter of system calls
+		return durable.OpenDir(path)
+	case errors.Is(err, unix.ELOOP):
+		return nil, fault.Failedf("somebody put a symlink into %q meanwhile", path).Hint("see whose it is, and run it again")
+	case err != nil:
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return durable.DirOf(fd, path), nil
+}
+
 // Resolve is the Path that the place of dir has, or would have once its parents are
-// made.
+// made. A symlink to nothing is refused: it is somebody's word on where the
+// directory is.
 func Resolve(dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -97,14 +118,41 @@ func Resolve(dir string) (string, error) {
 		if !errors.Is(err, fs.ErrNotExist) || path == "/" {
 			return "", err
 		}
+		if fi, err := os.Lstat(path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			return "", fault.Refusedf("%q is a symlink, and what it leads to is not there", path).
+				Hint("make the directory it leads to, or remove the symlink")
+		}
 		path, rest = filepath.Dir(path), filepath.Join(filepath.Base(path), rest)
 	}
+}
+
+// Dir opens the directory in the place: after Begin the one that Begin found. It is
+// fs.ErrNotExist when there is none.
+func (p *Place) Dir() (*durable.Dir, error) {
+	if p.old != nil {
+		return openAt(p.old, ".")
+	}
+	d, err := openAt(p.parent, p.base())
+	if errors.Is(err, unix.ENOTDIR) {
+		return nil, fault.Refusedf("%q is there, and no directory", p.Path).Hint("give another name, or move it away")
+	}
+	return d, err
 }
 
 func (p *Place) base() string { return filepath.Base(p.Path) }
 
 // Close also unlocks.
-func (p *Place) Close() { _ = p.parent.Close() }
+func (p *Place) Close() {
+	p.forget()
+	_ = p.parent.Close()
+}
+
+func (p *Place) forget() {
+	if p.old != nil {
+		_ = p.old.Close()
+	}
+	p.old, p.seen = nil, nil
+}
 
 // NotWhereWeAre refuses to replace the directory the process is in: whoever
 // called would go on in one that is not there any more.

@@ -3,7 +3,9 @@ package place
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -12,44 +14,44 @@ import (
 )
 
 // Begin removes the workshop that a kill left, and takes down what is in the
-// place: call it before looking there. Replace then removes nothing that came
+// place: call it before looking there (Dir). Replace then removes nothing that came
 // after the look. A place that has a mount point below it is refused. The place is
 // locked.
-func (p *Place) Begin() (err error) {
+func (p *Place) Begin() error {
+	p.forget()
 	if err := p.Check(); err != nil {
 		return err
 	}
 	if err := p.sweep(); err != nil {
 		return err
 	}
-	p.seen, err = contents(p.Path)
+	old, err := p.Dir()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.old = old
+	p.seen, err = contents(old)
 	return err
 }
 
-// Replace fills a new directory and puts it in the place, in one rename. What was
-// there is removed afterwards; if it changed since Begin it is put back, and the
-// new one goes.
+// Replace fills a new directory and puts it in the place, in one rename, with the
+// owner, the mode and the attributes of what Begin found there. That is removed
+// afterwards; if it changed since it is put back, and the new one goes.
 func (p *Place) Replace(fill func(next *durable.Dir) error) error {
-	attr := durable.Perm(0o755)
-	there := false
-	var st unix.Stat_t
-	err := unix.Fstatat(p.parent.FD(), p.base(), &st, unix.AT_SYMLINK_NOFOLLOW)
-	if err == nil {
-		there = true
-		attr = durable.Attr{Mode: st.Mode & 0o7777, UID: int(st.Uid), GID: int(st.Gid)}
-	} else if !errors.Is(err, unix.ENOENT) {
-		return err
-	}
 	shop, err := p.open()
-	if err == nil {
-		defer shop.Close()
-		err = p.fillAndSwap(shop, attr, there, fill)
-	}
 	if err != nil {
 		_ = p.sweep()
 		return err
 	}
-	if there {
+	defer shop.Close()
+	if err := p.fillAndSwap(shop, fill); err != nil {
+		_ = p.clear(shop)
+		return err
+	}
+	if p.old != nil {
 		if err := p.unchanged(shop); err != nil {
 			return err
 		}
@@ -59,14 +61,22 @@ func (p *Place) Replace(fill func(next *durable.Dir) error) error {
 	if err := p.parent.Sync(); err != nil {
 		return err
 	}
-	return p.sweep()
+	return p.clear(shop)
 }
 
-func (p *Place) fillAndSwap(shop *durable.Dir, attr durable.Attr, there bool, fill func(next *durable.Dir) error) error {
+func (p *Place) fillAndSwap(shop *durable.Dir, fill func(next *durable.Dir) error) error {
+	attr := durable.Perm(0o755)
+	if p.old != nil {
+		var st unix.Stat_t
+		if err := unix.Fstat(p.old.FD(), &st); err != nil {
+			return err
+		}
+		attr = durable.Attr{Mode: st.Mode & 0o7777, UID: int(st.Uid), GID: int(st.Gid)}
+	}
 	if err := shop.Mkdir(fresh, attr); err != nil {
 		return err
 	}
-	next, err := durable.OpenDir(p.beside())
+	next, err := openAt(shop, fresh)
 	if err != nil {
 		return err
 	}
@@ -74,21 +84,28 @@ func (p *Place) fillAndSwap(shop *durable.Dir, attr durable.Attr, there bool, fi
 	if err := fill(next); err != nil {
 		return err
 	}
+	if p.old != nil {
+		if err := keepAttributes(p.old, next); err != nil {
+			return err
+		}
+		// What was mounted since Begin is no reason to take it along.
+		if err := walk(p.old, nil); err != nil {
+			return err
+		}
+	}
 	// Packages that were linked may have been written a moment ago: one sync for
 	// all of them, before anybody can see them here.
 	if err := unix.Syncfs(next.FD()); err != nil {
 		return fmt.Errorf("cannot sync %q: %w", next.Name(), err)
 	}
-	// What was mounted since Begin is no reason to take it along.
-	if err := noMounts(p.Path); err != nil {
-		return err
-	}
 	flags := uint(unix.RENAME_NOREPLACE)
-	if there {
+	if p.old != nil {
 		flags = unix.RENAME_EXCHANGE
 	}
 	err = unix.Renameat2(shop.FD(), fresh, p.parent.FD(), p.base(), flags)
 	switch {
+	case errors.Is(err, unix.EEXIST), errors.Is(err, unix.ENOENT):
+		return p.changed()
 	case errors.Is(err, unix.EBUSY):
 		return fault.Failedf("cannot replace %q: it is a mount point", p.Path).Hint("use a directory below it")
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP):
@@ -100,18 +117,40 @@ func (p *Place) fillAndSwap(shop *durable.Dir, attr durable.Attr, there bool, fi
 	return nil
 }
 
-// unchanged holds, after the exchange, that the old directory is what Begin saw. If
-// it is not, somebody wrote there meanwhile: it is put back.
+// unchanged holds, after the exchange, that what came out of the place is the
+// directory that Begin saw, as it was. If it is not, somebody was there meanwhile: it
+// is put back, whatever it is.
 func (p *Place) unchanged(shop *durable.Dir) error {
-	now, err := contents(p.beside())
-	if err == nil && maps.Equal(p.seen, now) {
+	same, err := p.isSeen(shop)
+	if same {
 		return nil
 	}
 	if back := unix.Renameat2(shop.FD(), fresh, p.parent.FD(), p.base(), unix.RENAME_EXCHANGE); back != nil {
-		return fmt.Errorf("cannot put %q back, which changed meanwhile and is now %q: %w", p.Path, p.beside(), back)
+		return fmt.Errorf("cannot put %q back, which changed meanwhile and is now %q: %w", p.Path, filepath.Join(shop.Name(), fresh), back)
 	}
-	if err := errors.Join(err, p.parent.Sync(), p.sweep()); err != nil {
+	if err := errors.Join(err, p.parent.Sync(), p.clear(shop)); err != nil {
 		return err
 	}
+	return p.changed()
+}
+
+func (p *Place) isSeen(shop *durable.Dir) (bool, error) {
+	was, err := openAt(shop, fresh)
+	if errors.Is(err, unix.ENOTDIR) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer was.Close()
+	var is, old unix.Stat_t
+	if err := errors.Join(unix.Fstat(was.FD(), &is), unix.Fstat(p.old.FD(), &old)); err != nil {
+		return false, err
+	}
+	now, err := contents(was)
+	return err == nil && inodeOf(&is) == inodeOf(&old) && maps.Equal(p.seen, now), err
+}
+
+func (p *Place) changed() error {
 	return fault.Failedf("somebody changed %q meanwhile; it is as they left it", p.Path).Hint("run it again")
 }

@@ -71,10 +71,7 @@ func TestAStrangersSetIsLeft(t *testing.T) {
 			if err := lays(t, path); err != nil {
 				t.Fatal(err)
 			}
-			before, err := contents(top)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := listed(t, top)
 			s, err := OpenSet(t.Context(), path)
 			if err == nil {
 				s.Close()
@@ -82,8 +79,8 @@ func TestAStrangersSetIsLeft(t *testing.T) {
 			if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "mesh-release did not make it") || fault.RemedyOf(err) == "" {
 				t.Errorf("%v", err)
 			}
-			if after, err := contents(top); err != nil || len(after) != len(before) {
-				t.Errorf("there is %v, there was %v: %v", after, before, err)
+			if after := listed(t, top); len(after) != len(before) {
+				t.Errorf("there is %v, there was %v", after, before)
 			}
 		})
 	}
@@ -104,7 +101,7 @@ func TestTempSweepsTheDead(t *testing.T) {
 	lay(t, lives, map[string]string{"work": "now"})
 	within, err := Open(lives+"/d", false)
 	if err == nil {
-		err = flock(t.Context(), within.parent.FD())
+		err = flock(t.Context(), within.parent.FD(), func() {})
 		within.Close()
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -11,36 +12,49 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// tempPattern is that of os.MkdirTemp.
-const tempPattern = "mesh-release-*"
+// tempPrefix begins the name of a Temp.
+const tempPrefix = "mesh-release-"
 
 // Temp makes a folder to work in, below TMPDIR, and gives what removes it. Those of
 // runs that were killed go first: what is marked, this user's, and locked by nobody.
 func Temp() (dir string, done func() error, err error) {
-	top, err := filepath.Abs(os.TempDir())
+	path, err := filepath.Abs(os.TempDir())
 	if err != nil {
 		return "", nil, err
 	}
-	sweepTemps(top)
-	outer, err := os.MkdirTemp(top, tempPattern)
+	outer, err := os.MkdirTemp(path, tempPrefix)
 	if err != nil {
 		return "", nil, fault.Failedf("cannot make a folder to work in: %w", err).
 			Hint("set TMPDIR to a directory that is there and may be written to")
 	}
-	d, err := openFolder(outer)
+	top, err := durable.OpenDir(path)
 	if err != nil {
 		return "", nil, err
 	}
+	sweepTemps(top, filepath.Base(outer))
+	d, err := openFolder(top, filepath.Base(outer))
+	if err != nil {
+		return "", nil, errors.Join(err, top.Close())
+	}
 	// The lock comes before the mark: what has a mark and no lock is dead.
 	if err = unix.Flock(d.FD(), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-		err = writeMark(outer)
+		err = writeMark(d)
 	}
-	done = func() error { return errors.Join(remove(outer), d.Close()) }
+	done = func() error {
+		_, names, err := marked(d)
+		if err == nil {
+			err = empty(d, names)
+		}
+		if err == nil {
+			err = unix.Unlinkat(top.FD(), filepath.Base(outer), unix.AT_REMOVEDIR)
+		}
+		return errors.Join(err, d.Close(), top.Close())
+	}
 	// A folder of its own: a place in it locks what it is in (Lock), which would wait
 	// for ourselves.
 	dir = filepath.Join(outer, "work")
 	if err == nil {
-		err = os.Mkdir(dir, 0o700)
+		err = unix.Mkdirat(d.FD(), "work", 0o700)
 	}
 	if err != nil {
 		return "", nil, errors.Join(err, done())
@@ -48,44 +62,32 @@ func Temp() (dir string, done func() error, err error) {
 	return dir, done, nil
 }
 
-// sweepTemps removes what killed runs left in top. It is a favour: what it cannot
-// remove stays.
-func sweepTemps(top string) {
-	all, err := filepath.Glob(filepath.Join(escape(top), tempPattern))
-	if err != nil {
-		return
-	}
-	for _, path := range all {
-		if d, err := openFolder(path); err == nil {
-			sweepTemp(d)
+// sweepTemps removes what killed runs left in top, but not the one that is ours. It is
+// a favour: what it cannot remove stays.
+func sweepTemps(top *durable.Dir, but string) {
+	names, _ := namesIn(top)
+	for _, name := range names {
+		if !strings.HasPrefix(name, tempPrefix) || name == but {
+			continue
+		}
+		if d, err := openFolder(top, name); err == nil {
+			if sweepTemp(d) {
+				_ = unix.Unlinkat(top.FD(), name, unix.AT_REMOVEDIR)
+			}
 			_ = d.Close()
 		}
 	}
 }
 
-func sweepTemp(d *durable.Dir) {
+// sweepTemp empties a dead one.
+func sweepTemp(d *durable.Dir) bool {
 	var st unix.Stat_t
 	if unix.Fstat(d.FD(), &st) != nil || st.Uid != uint32(os.Geteuid()) || st.Mode&0o077 != 0 {
-		return
+		return false
 	}
 	if unix.Flock(d.FD(), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return
+		return false
 	}
-	ours, names, err := marked(d.Name())
-	if err != nil || !ours || empty(d, names) != nil {
-		return
-	}
-	_ = unix.Rmdir(d.Name())
-}
-
-// escape makes a path a pattern that matches it alone.
-func escape(path string) string {
-	var out []byte
-	for _, c := range []byte(path) {
-		if c == '*' || c == '?' || c == '[' || c == '\\' {
-			out = append(out, '\\')
-		}
-		out = append(out, c)
-	}
-	return string(out)
+	ours, names, err := marked(d)
+	return err == nil && ours && empty(d, names) == nil
 }

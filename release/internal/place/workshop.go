@@ -4,7 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 )
@@ -16,67 +17,81 @@ const fresh = "directory"
 // next is the name, beside the directory, of the workshop.
 func (p *Place) next() string { return "." + p.base() + ".next" }
 
-func (p *Place) workshop() string { return filepath.Join(p.parent.Name(), p.next()) }
-
-// beside is the directory in the workshop.
-func (p *Place) beside() string { return filepath.Join(p.workshop(), fresh) }
-
 // open makes the workshop.
 func (p *Place) open() (*durable.Dir, error) {
 	if err := p.parent.Mkdir(p.next(), durable.Perm(0o700)); err != nil {
 		return nil, err
 	}
-	if err := writeMark(p.workshop()); err != nil {
+	shop, err := openFolder(p.parent, p.next())
+	if err != nil {
 		return nil, err
 	}
-	return durable.OpenDir(p.workshop())
+	// What is in one of somebody else's could be swapped.
+	var st unix.Stat_t
+	if err = unix.Fstat(shop.FD(), &st); err == nil && st.Uid != uint32(os.Geteuid()) {
+		err = stranger(shop.Name())
+	}
+	if err == nil {
+		err = writeMark(shop)
+	}
+	if err != nil {
+		_ = shop.Close()
+		return nil, err
+	}
+	return shop, nil
 }
 
 // Check holds that the directory can be replaced as far as can be told before: what
 // has the name of the workshop is one, so that Begin may remove it, and nothing is
 // mounted in either.
 func (p *Place) Check() error {
-	if _, _, err := p.left(); err != nil {
-		return err
+	shop, err := p.left()
+	if err == nil && shop != nil {
+		err = noMounts(shop, nil)
 	}
-	return errors.Join(noMounts(p.workshop()), noMounts(p.Path))
+	return errors.Join(err, noMounts(p.Dir()))
 }
 
-// left reports whether there is a workshop, and what is in it; what has its name and
-// is none is refused.
-func (p *Place) left() (there bool, names []string, err error) {
-	fi, err := os.Lstat(p.workshop())
+// left opens the workshop that is there, or returns nil; what has its name and is
+// none is refused.
+func (p *Place) left() (*durable.Dir, error) {
+	shop, err := openFolder(p.parent, p.next())
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, nil, err
+		return nil, err
 	}
-	if !fi.IsDir() {
-		return false, nil, stranger(p.workshop())
-	}
-	if _, names, err = marked(p.workshop()); err != nil {
-		return false, nil, err
-	}
+	_, names, err := marked(shop)
 	for _, name := range names {
 		if name != fresh && name != durable.TempName(fresh) {
-			return false, nil, stranger(p.workshop())
+			err = stranger(shop.Name())
 		}
 	}
-	return true, names, nil
+	if err != nil {
+		_ = shop.Close()
+		return nil, err
+	}
+	return shop, nil
 }
 
-// sweep removes the workshop with all that is in it.
+// sweep removes the workshop that a kill left.
 func (p *Place) sweep() error {
-	there, names, err := p.left()
-	if err != nil || !there {
-		return err
-	}
-	shop, err := openFolder(p.workshop())
-	if err != nil {
+	shop, err := p.left()
+	if err != nil || shop == nil {
 		return err
 	}
 	defer shop.Close()
+	return p.clear(shop)
+}
+
+// clear removes the workshop with all that is in it: what is open, whatever has its
+// name by now.
+func (p *Place) clear(shop *durable.Dir) error {
+	_, names, err := marked(shop)
+	if err != nil {
+		return err
+	}
 	if err := empty(shop, names); err != nil {
 		return err
 	}

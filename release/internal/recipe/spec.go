@@ -43,7 +43,7 @@ func (r *Recipe) Spec(ctx context.Context, m Making) (bundle.Spec, error) {
 		files:  files{ctx: ctx, told: m.Progress},
 		spec: bundle.Spec{
 			Name: r.Name, Version: r.Version, Architecture: r.Architecture,
-			MinimumHost: r.MinimumHost, Counter: m.Counter,
+			MinimumHost: r.MinimumHost, Counter: m.Counter, Inputs: r.inputs(),
 		},
 		names:      newNames(),
 		identities: map[digest.Digest]identity{},

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,21 +12,40 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/internal/durable"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// openIn opens the file name of d for reading; with follow it may be a symlink,
-// as repo-add leaves them. A FIFO does not block it.
+// openIn opens the file name of d for reading; with follow it may be a symlink to
+// another name in d, as repo-add leaves them: one that leads elsewhere would make
+// whatever it leads to a file of the repository. A FIFO does not block it.
 func openIn(d *durable.Dir, name string, follow bool) (*os.File, error) {
-	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK
-	if !follow {
-		flags |= unix.O_NOFOLLOW
-	}
-	fd, err := unix.Openat(d.FD(), name, flags, 0)
 	path := filepath.Join(d.Name(), name)
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOFOLLOW
+	fd, err := unix.Openat(d.FD(), name, flags, 0)
+	if follow && errors.Is(err, unix.ELOOP) {
+		var target string
+		if target, err = twin(d, name); err != nil {
+			return nil, err
+		}
+		fd, err = unix.Openat(d.FD(), target, flags, 0)
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// twin is the name in d that the symlink name leads to.
+func twin(d *durable.Dir, name string) (string, error) {
+	b := make([]byte, unix.NAME_MAX+1)
+	n, err := unix.Readlinkat(d.FD(), name, b)
+	if err != nil {
+		return "", &os.PathError{Op: "readlink", Path: filepath.Join(d.Name(), name), Err: err}
+	}
+	if n > unix.NAME_MAX || bytes.ContainsRune(b[:n], '/') {
+		return "", fault.Refusedf("%q is a symlink that leads out of the directory", name).Hint("put the file in its place")
+	}
+	return string(b[:n]), nil
 }
 
 // keep gives the file name of from the same name in to.
@@ -82,10 +102,11 @@ func carry(f *os.File, to *durable.Dir, name string, old *durable.Dir) error {
 // name, and no sync of its own (see replace).
 func write(d *durable.Dir, name string, content io.Reader) error {
 	path := filepath.Join(d.Name(), name)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	fd, err := unix.Openat(d.FD(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err != nil {
-		return err
+		return &os.PathError{Op: "create", Path: path, Err: err}
 	}
+	f := os.NewFile(uintptr(fd), path)
 	_, err = io.Copy(f, content)
 	// Whatever the umask: a web server reads it.
 	return errors.Join(err, f.Chmod(0o644), f.Close())

@@ -73,6 +73,7 @@ func change(ctx context.Context, dir string, o Options, edit func(*state, *Outco
 		return Outcome{}, err
 	}
 	defer p.Close()
+	p.Note = o.Note
 	if err := p.NotWhereWeAre(); err != nil {
 		return Outcome{}, err
 	}

@@ -46,6 +46,7 @@ func publish(ctx context.Context, dir, to string, o Options) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer target.Close()
+	from.Note, target.Note = o.Note, o.Note
 	if err := target.NotWhereWeAre(); err != nil {
 		return Outcome{}, err
 	}
@@ -213,6 +214,7 @@ func list(ctx context.Context, dir string, o Options) ([]Package, error) {
 		return nil, err
 	}
 	defer p.Close()
+	p.Note = o.Note
 	if err := place.Lock(ctx, p); err != nil {
 		return nil, err
 	}

@@ -115,6 +115,87 @@ func TestPublishToItselfIsRefused(t *testing.T) {
 	}
 }
 
+// TestPublishThroughADanglingSymlinkIsRefused: it is somebody's word on where the
+// directory is, and would be gone.
+func TestPublishThroughADanglingSymlinkIsRefused(t *testing.T) {
+	p := newPublisher(t)
+	top := t.TempDir()
+	a := p.pack(t, t.TempDir(), "a", "1-1", "any", "")
+	mustAdd(t, top+"/repo", p.options(), a)
+	if err := os.Symlink("nowhere", top+"/out"); err != nil {
+		t.Fatal(err)
+	}
+	_, published := Publish(t.Context(), top+"/repo", top+"/out", p.options())
+	_, added := Add(t.Context(), top+"/out", []string{a}, p.options())
+	for _, err := range []error{published, added} {
+		if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "is a symlink") || fault.RemedyOf(err) == "" {
+			t.Errorf("%v", err)
+		}
+	}
+	if to, err := os.Readlink(top + "/out"); to != "nowhere" {
+		t.Errorf("%q, %v", to, err)
+	}
+	if got := names(t, top); got != "out repo" {
+		t.Errorf("there is %s", got)
+	}
+}
+
+// TestADatabaseIsInTheDirectory: by a symlink that repo-add leaves, and no other.
+func TestADatabaseIsInTheDirectory(t *testing.T) {
+	p := newPublisher(t)
+	top, home := t.TempDir(), t.TempDir()
+	mustAdd(t, top+"/repo", p.options(), p.pack(t, t.TempDir(), "a", "1-1", "any", ""))
+	link := func(to string) {
+		t.Helper()
+		if err := errors.Join(os.Remove(top+"/repo/"+dbName), os.Symlink(to, top+"/repo/"+dbName)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(dbName + longSuffix)
+	mustPublish(t, top+"/repo", top+"/www", p.options())
+	put(t, home+"/db", get(t, top+"/repo/"+dbName))
+	link(home + "/db")
+	if _, err := Publish(t.Context(), top+"/repo", top+"/www", p.options()); fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "leads out") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestASwappedFolderIsNotFilled: whose directory the parent is puts a symlink to
+// another's in the place of the folder where the new one is filled.
+func TestASwappedFolderIsNotFilled(t *testing.T) {
+	p := newPublisher(t)
+	top, victim := t.TempDir(), t.TempDir()
+	mustAdd(t, top+"/repo", p.options(), p.pack(t, t.TempDir(), "a", "1-1", "any", ""))
+	put(t, victim+"/MESH-RELEASE", []byte("theirs"))
+	if err := os.MkdirAll(victim+"/directory", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, victim+"/directory/thesis", []byte("theirs"))
+	to, err := place.Open(top+"/out", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if err := to.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	err = to.Replace(func(next *durable.Dir) error {
+		if err := errors.Join(os.Rename(top+"/.out.next", top+"/.gone"), os.Symlink(victim, top+"/.out.next")); err != nil {
+			t.Fatal(err)
+		}
+		return write(next, "nox-mesh.db", strings.NewReader("new"))
+	})
+	if err == nil {
+		t.Error("nothing is said of it")
+	}
+	if got := names(t, victim+"/directory") + " " + names(t, victim); got != "thesis MESH-RELEASE directory" {
+		t.Errorf("there is %s", got)
+	}
+	if got := get(t, top+"/out/nox-mesh.db"); string(got) != "new" {
+		t.Errorf("it holds %q", got)
+	}
+}
+
 func TestAStrangersFolderIsLeft(t *testing.T) {
 	p := newPublisher(t)
 	top := t.TempDir()

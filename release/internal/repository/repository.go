@@ -81,6 +81,8 @@ type Options struct {
 	MD5 bool
 	// DryRun does everything but the change.
 	DryRun bool
+	// Note, if set, is told what a person should know while it takes long.
+	Note func(text string)
 }
 
 func (o Options) keep() (int, error) {

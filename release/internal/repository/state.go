@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -55,7 +54,7 @@ type item struct {
 // lists nothing.
 func readState(p *place.Place, v Verifier) (*state, error) {
 	s := &state{items: map[string]*item{}}
-	dir, err := durable.OpenDir(p.Path)
+	dir, err := p.Dir()
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -142,7 +141,7 @@ func (s *state) verified(name string, v Verifier) ([]byte, error) {
 // the databases, what repo-add leaves, and nothing else. A directory that holds
 // more is not ours to replace.
 func (s *state) scan() (hasDatabase bool, err error) {
-	f, err := os.Open(s.dir.Name())
+	f, err := openIn(s.dir, ".", false)
 	if err != nil {
 		return false, err
 	}
