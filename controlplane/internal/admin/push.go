@@ -31,15 +31,15 @@ func (d *Desk) push(ctx context.Context, q Push, in io.Reader) (Pushed, error) {
 // until the state names it: killed before, there is content that nobody needs,
 // never a module without its content.
 func (d *Desk) take(ctx context.Context, q Push, in io.Reader) (out Pushed, err error) {
+	policy, err := d.policy(q)
+	if err != nil {
+		return out, err
+	}
 	lease, err := d.Content.Lease()
 	if err != nil {
 		return out, err
 	}
 	defer lease.Release()
-	policy, err := d.policy(q)
-	if err != nil {
-		return out, err
-	}
 	info, err := bundle.Read(ctx, in, bundle.Options{Policy: policy, Store: d.Content, Admit: func(i *bundle.Info) error {
 		return d.Office.Store.View(func(tx *state.Tx) error { return module.Admit(tx, record(i), q.AllowRollback) })
 	}})
