@@ -8,21 +8,20 @@
 //     case, names quoted;
 //   - the exit code is the kind of the fault (internal/fault);
 //   - a call that is wrong is told so in these words, not in cobra's (Execute);
-//   - with --json a fault is one JSON object on standard error.
+//   - with --json a fault is one JSON object on standard error;
+//   - told to end, by Ctrl-C, SIGTERM or a terminal that is gone, a program clears
+//     away what it was making; the second Ctrl-C kills it.
 package cli
 
 import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"unicode"
 
@@ -35,10 +34,10 @@ type Stdio struct {
 	Out, Err io.Writer
 }
 
-// Main runs a program: it cancels the context on SIGINT and SIGTERM, prints
-// the fault if there is one, and returns the exit code.
+// Main runs a program: it cancels the context when the program is told to end
+// (untilTold), prints the fault if there is one, and returns the exit code.
 func Main(name string, run func(ctx context.Context, args []string, std Stdio) error) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilTold(context.Background())
 	defer stop()
 	out := &answer{w: os.Stdout}
 	std := Stdio{In: os.Stdin, Out: out, Err: os.Stderr}
@@ -111,14 +110,6 @@ func Lines(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// JSON prints v, indented, with a final newline.
-func JSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }
 
 // Table prints rows under a header, aligned, with no blanks at the end of a

@@ -37,7 +37,7 @@ func Own(path string, fi fs.FileInfo) error {
 	me := uint32(os.Geteuid())
 	if st.Uid != 0 && st.Uid != me {
 		return fault.Refusedf("%q belongs to uid %d, who could put anything there", path, st.Uid).
-			Hint("look at what it holds, then: chown -R %d %q", me, path)
+			Hint("look at what it holds, then: chown -R %d %s", me, fault.Word(path))
 	}
 	others := fs.FileMode(0o022)
 	if st.Uid != 0 && st.Gid == st.Uid {
@@ -45,7 +45,7 @@ func Own(path string, fi fs.FileInfo) error {
 	}
 	if mode := fi.Mode(); mode&fs.ModeSymlink == 0 && mode.Perm()&others != 0 {
 		return fault.Refusedf("%q (of uid %d, mode %04o) can be written by others", path, st.Uid, mode.Perm()).
-			Hint("look at what it holds, then: chmod -R go-w %q", path)
+			Hint("look at what it holds, then: chmod -R go-w %s", fault.Word(path))
 	}
 	return nil
 }

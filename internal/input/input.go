@@ -14,6 +14,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // Interruptible returns a reader of r whose waiting ends with ctx. What cannot
@@ -30,10 +32,14 @@ func Interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return &waiting{ctx, f}
 }
 
-// Open opens the file to be read, or returns given for "-". A pipe with a name
-// is opened before somebody writes to it, and waited for as Interruptible does.
+// Open opens the file to be read, or returns given for "-", which is refused where
+// nothing is given (nil). A pipe with a name is opened before somebody writes to it,
+// and waited for as Interruptible does.
 func Open(ctx context.Context, name string, given io.Reader) (io.Reader, func(), error) {
 	if name == "-" {
+		if given == nil {
+			return nil, nil, fault.Usagef("there is no standard input to read").Hint("name a file")
+		}
 		return Interruptible(ctx, given), func() {}, nil
 	}
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)

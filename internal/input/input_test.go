@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // ends reads until ctx is cancelled, which happens once the reader waits.
@@ -109,5 +111,19 @@ func TestARegularFileStaysOne(t *testing.T) {
 	}
 	if _, _, err := Open(t.Context(), name+"x", nil); err == nil || err.Error() != "no such file or directory" {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestStandardInputIsReadWhereThereIsOne(t *testing.T) {
+	r, done, err := Open(t.Context(), "-", strings.NewReader("given"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if b, err := io.ReadAll(r); err != nil || string(b) != "given" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if r, _, err := Open(t.Context(), "-", nil); fault.KindOf(err) != fault.Usage || r != nil {
+		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,23 @@ func TestATitleCannotDriveTheTerminal(t *testing.T) {
 					t.Errorf("%q: %q is written to the terminal", title, c)
 				}
 			}
+		}
+	}
+}
+
+// TestNorCanAnEvent: its value is the same, its bytes can be looked at.
+func TestNorCanAnEvent(t *testing.T) {
+	const title = "\u009b31m\u202e"
+	w := work{doing: "reading", what: title}
+	w.at.Title = title
+	line := events{}.tick(w)
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil || e.Title != title || e.What != title {
+		t.Errorf("%s, %v", line, err)
+	}
+	for _, r := range strings.TrimSuffix(string(line), "\n") {
+		if !unicode.IsPrint(r) {
+			t.Errorf("%U is in %q", r, line)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"math"
 	"time"
+
+	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
 
 // events is the style for programs: one JSON object a line.
@@ -62,5 +64,5 @@ func (e event) line() []byte {
 	if enc.Encode(e) != nil {
 		return nil
 	}
-	return b.Bytes()
+	return cli.EscapeJSON(b.Bytes())
 }

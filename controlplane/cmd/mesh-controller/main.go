@@ -7,6 +7,10 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/controlplane/cmd/mesh-controller/internal/command"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/secret"
 )
 
-func main() { os.Exit(cli.Main("mesh-controller", command.Run)) }
+func main() {
+	secret.NoCore() // it has the keys of the mesh
+	os.Exit(cli.Main("mesh-controller", command.Run))
+}

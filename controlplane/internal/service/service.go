@@ -95,7 +95,7 @@ func stateDir(path string) error {
 	}
 	if fi.Mode().Perm()&0o022 != 0 {
 		return fault.Refusedf("cannot use the state directory %q: others may write in it (mode %04o)", path, fi.Mode().Perm()).
-			Hint("run `chmod 0700 %s`", path)
+			Hint("run `chmod 0700 %s`", fault.Word(path))
 	}
 	return nil
 }

@@ -62,12 +62,11 @@ func Run(ctx context.Context, cfg Config) error {
 	s.collectFirst()
 	s.hold()
 	s.loop.Trigger(ctx, loop.TriggerStart)
-	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
-	s.Log.Info("mesh-host runs", "version", version.Running(), "socket", cfg.Layout.HostSocket())
-
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
+	s.Log.Info("mesh-host runs", "version", version.Running(), "socket", cfg.Layout.HostSocket())
 	for {
 		select {
 		case <-hup:

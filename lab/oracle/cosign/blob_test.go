@@ -1,6 +1,9 @@
 package cosign
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // verifyBlob has both verify a file by the signature beside it, with the keys in
 // a folder.
@@ -30,7 +33,13 @@ func TestSignedFiles(t *testing.T) {
 				{"a flipped byte of the signature", "keys", refuses, func() { b.flip(sig) }},
 				{"another key", "strangers", refuses, func() {}},
 				{"another file's signature", "keys", refuses, func() { b.put(sig, b.get("dist/"+other+".sigstore.json")) }},
-				{"another key's signature", "keys", refuses, func() { b.must(b.release("sign", "--keys", "strangers", file)) }},
+				{"another key's signature", "keys", refuses, func() {
+					// A stranger's is not replaced.
+					if err := os.Remove(b.path(sig)); err != nil {
+						t.Fatal(err)
+					}
+					b.must(b.release("sign", "--keys", "strangers", file))
+				}},
 			} {
 				c.change()
 				theirs, ours := b.verifyBlob(c.keys, file)

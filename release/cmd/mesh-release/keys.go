@@ -30,6 +30,7 @@ func (p *program) keysInitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer clear(passphrase)
 			fingerprint, err := keys.Init(args[0], passphrase, clock.System.Now())
 			if err != nil {
 				return err

@@ -27,6 +27,8 @@ After a kill, run it again with the same flags.`,
 		Example: "  mesh-release keys rotate keys --package",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			defer p.forget()
+			p.warnOfSeen(args[0])
 			s, err := keys.Rotate(args[0], what, p.passphrase, clock.System.Now())
 			if err != nil {
 				return err
@@ -51,6 +53,8 @@ before there is another. Needs the root key.`,
 		Example: "  mesh-release keys revoke keys 0123456789abcdef0123456789abcdef01234567",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			defer p.forget()
+			p.warnOfSeen(args[0])
 			s, err := keys.Revoke(args[0], args[1], p.passphrase)
 			if err != nil {
 				return err
@@ -68,7 +72,8 @@ func (p *program) keysExportCommand() *cobra.Command {
 		Use:   "export DIR",
 		Short: "Write what a verifier needs, and nothing secret, into a directory",
 		Long: `Write the release roots, the public keys and the keyring for pacman-key(8) of DIR
-into a directory. It can be exported to again.`,
+into a directory. It can be exported to again; where anything is in the way that
+another export of these keys did not write, nothing is written.`,
 		Example: "  mesh-release keys export keys --out public",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -8,9 +8,11 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/internal/child"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/secret"
 )
 
 func main() {
+	secret.KeepMemory()
 	// A passphrase may come by a descriptor (--passphrase-file /dev/fd/9): no program
 	// that runs for us is to have it as well.
 	child.KeepDescriptors()

@@ -174,7 +174,7 @@ func verify(t *testing.T) error {
 
 func publisher(t *testing.T) *signing.Signer {
 	t.Helper()
-	s, err := (&program{keys: "keys", secret: []byte(testPassphrase)}).publisher()
+	s, err := (&program{quiet: true, keys: "keys", secret: []byte(testPassphrase)}).publisher()
 	if err != nil {
 		t.Fatal(err)
 	}

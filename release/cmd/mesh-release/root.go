@@ -20,13 +20,21 @@ type program struct {
 	keys                 string
 	passphraseFile       string
 	// ask gets the passphrase, twice where it is new to us.
-	ask    func(confirm bool) ([]byte, error)
+	ask func(confirm bool) ([]byte, error)
+	// secret is the passphrase while keys are opened (forget).
 	secret []byte
 }
 
 func run(ctx context.Context, args []string, std cli.Stdio) error {
+	return cli.Execute(ctx, commands(ctx, std), args, std)
+}
+
+// commands is the tree of all commands.
+func commands(ctx context.Context, std cli.Stdio) *cobra.Command {
 	p := &program{std: std}
-	p.ask = func(confirm bool) ([]byte, error) { return keys.Passphrase(ctx, p.passphraseFile, confirm) }
+	p.ask = func(confirm bool) ([]byte, error) {
+		return keys.Passphrase(ctx, keys.Source{File: p.passphraseFile, In: std.In}, confirm)
+	}
 	root := &cobra.Command{
 		Use:     "mesh-release",
 		Short:   "Build, sign and check releases of nox-mesh",
@@ -37,7 +45,7 @@ func run(ctx context.Context, args []string, std cli.Stdio) error {
 	}
 	cli.LoudnessFlags(root, &p.json, &p.quiet, &p.verbose)
 	root.AddCommand(p.keysCommand(), p.buildCommand(), p.packCommand(), p.bundleCommand(), p.signCommand(), p.verifyCommand(), p.rebuildCommand(), p.repoCommand())
-	return cli.Execute(ctx, root, args, std)
+	return root
 }
 
 // say tells a person what was done, in one line; data is printed without it.

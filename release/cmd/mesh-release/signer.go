@@ -1,11 +1,12 @@
 package main
 
 import (
-	"slices"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/release/internal/keys"
 	"github.com/nox-mesh/nox-mesh/release/internal/signing"
@@ -18,11 +19,27 @@ func (p *program) signing(c *cobra.Command) {
 }
 
 func (p *program) passphraseFlag(c *cobra.Command) {
-	c.Flags().StringVar(&p.passphraseFile, "passphrase-file", "", "file with the passphrase (or NOX_PASSPHRASE_FILE; else it is asked for)")
+	c.Flags().StringVar(&p.passphraseFile, "passphrase-file", "", "file that holds the passphrase alone, - for standard input (or NOX_PASSPHRASE_FILE; else it is asked for)")
 }
 
 // signer opens the release key and reads the chain of roots beside it.
 func (p *program) signer() (*signing.Signer, error) {
+	defer p.forget()
+	return p.releaseKey()
+}
+
+// publisher opens all keys that a release takes.
+func (p *program) publisher() (*signing.Signer, error) {
+	defer p.forget()
+	s, err := p.releaseKey()
+	if err != nil {
+		return nil, err
+	}
+	s.Packages, err = p.packageKey()
+	return s, err
+}
+
+func (p *program) releaseKey() (*signing.Signer, error) {
 	if p.keys == "" {
 		return nil, fault.Usagef("cannot sign: no keys are named").Hint("give --keys DIR")
 	}
@@ -42,23 +59,15 @@ func (p *program) signer() (*signing.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.warnOfSeen(p.keys)
 	version, _ := s.Policy.Root()
 	p.log().Debug("the release key is open", "key", id, "root", version)
 	return s, nil
 }
 
-// publisher opens all keys that a release takes.
-func (p *program) publisher() (*signing.Signer, error) {
-	s, err := p.signer()
-	if err != nil {
-		return nil, err
-	}
-	s.Packages, err = p.packageKey()
-	return s, err
-}
-
 // packageKey opens the key that signs for pacman.
 func (p *program) packageKey() (signing.Packages, error) {
+	defer p.forget()
 	key, err := keys.OpenPackage(p.keys, p.passphrase)
 	if err != nil {
 		return nil, err
@@ -67,7 +76,8 @@ func (p *program) packageKey() (signing.Packages, error) {
 	return signing.With(key), nil
 }
 
-// passphrase asks once, however many keys it opens.
+// passphrase asks once, however many keys it opens. It is not changed by who gets
+// it, and gone once they are open.
 func (p *program) passphrase() ([]byte, error) {
 	if p.secret == nil {
 		var err error
@@ -75,5 +85,22 @@ func (p *program) passphrase() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return slices.Clone(p.secret), nil
+	return p.secret, nil
+}
+
+// forget clears the passphrase: what a program works on for minutes afterwards needs
+// it no more.
+func (p *program) forget() {
+	clear(p.secret)
+	p.secret = nil
+}
+
+// warnOfSeen tells of private keys in dir that others can read.
+func (p *program) warnOfSeen(dir string) {
+	if p.quiet {
+		return
+	}
+	for _, file := range keys.Seen(dir) {
+		fmt.Fprintln(p.std.Err, cli.OneLine(fmt.Sprintf("warning: others can read %q: nothing but its passphrase keeps it from them; chmod go-rwx %s", file, fault.Word(file))))
+	}
 }

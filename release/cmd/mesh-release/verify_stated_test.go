@@ -48,7 +48,7 @@ func stated(t *testing.T) {
 	later := st
 	later.Predicate = bytes.Replace(st.Predicate, []byte("1700000000"), []byte("1700000001"), 1)
 	mesh(t, 0, "keys", "init", "strangers")
-	stranger := &program{keys: "strangers", secret: []byte(testPassphrase)}
+	stranger := &program{quiet: true, keys: "strangers", secret: []byte(testPassphrase)}
 	theirs, err := stranger.signer()
 	if err != nil {
 		t.Fatal(err)

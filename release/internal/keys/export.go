@@ -11,8 +11,9 @@ import (
 // Export writes what a verifier needs, and nothing secret, into out: the chain
 // of release roots, the release key and the package key that sign now, and the
 // keyring for pacman-key(8). It returns the names of the files. What an earlier
-// export left is brought up to date, oldest root first, so that out is a chain
-// one can trust at every instant.
+// export of these keys left is brought up to date, oldest root first, so that out is
+// a chain one can trust at every instant; where anything else has one of the names,
+// nothing is written.
 func Export(dir, out string) ([]string, error) {
 	h, err := readHistory(dir)
 	if err != nil {
@@ -34,17 +35,19 @@ func Export(dir, out string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	type file struct {
-		name    string
-		content []byte
-	}
-	var files []file
+	var files []public
 	for i, f := range h.files {
-		files = append(files, file{fmt.Sprintf("%d.root.json", i+1), f})
+		files = append(files, public{fmt.Sprintf("%d.root.json", i+1), f, nobodys})
 	}
 	files = append(files,
-		file{ReleasePublic, []byte(release.key.Public)}, file{PackagePublic, armored},
-		file{KeyringGPG, keyring.GPG}, file{KeyringTrusted, keyring.Trusted}, file{KeyringRevoked, keyring.Revoked})
+		public{ReleasePublic, []byte(release.key.Public), h.hasReleaseKey},
+		public{PackagePublic, armored, h.hasPackageKey},
+		public{KeyringGPG, keyring.GPG, h.hasKeyring},
+		public{KeyringTrusted, keyring.Trusted, h.hasFingerprints},
+		public{KeyringRevoked, keyring.Revoked, h.hasFingerprints})
+	if err := h.mayExport(out, files); err != nil {
+		return nil, err
+	}
 	if err := durable.MkdirAll(out, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot export keys: %w", err)
 	}

@@ -140,7 +140,7 @@ func Open(dir, name string, passphrase func() ([]byte, error)) (*ecdsa.PrivateKe
 
 func open(dir, name string, passphrase func() ([]byte, error)) (*ecdsa.PrivateKey, error) {
 	path := filepath.Join(dir, name)
-	text, err := read(path)
+	text, err := read(path, guard.Own)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing(dir, name, "key")
 	}
@@ -201,9 +201,9 @@ func Roots(dir string) ([][]byte, error) {
 func noRoot(dir string) error {
 	f := fault.Failedf("cannot read release root: there is no %q in %q", FirstRoot, dir)
 	if _, err := os.Lstat(filepath.Join(dir, ReleaseKey)); err == nil {
-		return f.Hint("restore it: each tarball has it; if nothing was released, \"mesh-release keys init %s\" makes it", dir)
+		return f.Hint("restore it: each tarball has it; if nothing was released, \"mesh-release keys init %s\" makes it", fault.Word(dir))
 	}
-	return f.Hint("make keys with \"mesh-release keys init %s\"", dir)
+	return f.Hint("make keys with \"mesh-release keys init %s\"", fault.Word(dir))
 }
 
 // missing is the fault of a private key that is not there. "keys init" makes none
@@ -211,13 +211,13 @@ func noRoot(dir string) error {
 func missing(dir, name, what string) error {
 	f := fault.Failedf("cannot open %s: %q is not there", what, filepath.Join(dir, name))
 	if _, err := os.Lstat(filepath.Join(dir, FirstRoot)); err != nil {
-		return f.Hint("make keys with \"mesh-release keys init %s\"", dir)
+		return f.Hint("make keys with \"mesh-release keys init %s\"", fault.Word(dir))
 	}
 	switch {
 	case strings.HasSuffix(name, ReleaseKey):
-		return f.Hint("restore it, or make another with \"mesh-release keys rotate %s --release\"", dir)
+		return f.Hint("restore it, or make another with \"mesh-release keys rotate %s --release\"", fault.Word(dir))
 	case strings.HasSuffix(name, PackageSecret):
-		return f.Hint("restore it, or make another with \"mesh-release keys rotate %s --package\"", dir)
+		return f.Hint("restore it, or make another with \"mesh-release keys rotate %s --package\"", fault.Word(dir))
 	}
 	return f.Hint("bring it from where it is kept offline")
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-const secret = "correct horse"
+const phrase = "correct horse"
 
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -53,7 +53,7 @@ var once = sync.OnceValues(func() (map[string][]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if _, err := Init(dir, []byte(secret), moment); err != nil {
+	if _, err := Init(dir, []byte(phrase), moment); err != nil {
 		return nil, err
 	}
 	made := map[string][]byte{}
@@ -80,7 +80,7 @@ func TestSigstoreReadsTheKeys(t *testing.T) {
 	if !strings.HasPrefix(string(text), "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n") {
 		t.Fatalf("the key is %.60s", text)
 	}
-	key, err := cryptoutils.UnmarshalPEMToPrivateKey(text, cryptoutils.StaticPasswordFunc([]byte(secret)))
+	key, err := cryptoutils.UnmarshalPEMToPrivateKey(text, cryptoutils.StaticPasswordFunc([]byte(phrase)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestSigstoreReadsTheKeys(t *testing.T) {
 	if !key.(*ecdsa.PrivateKey).PublicKey.Equal(public) {
 		t.Error("release.pub is not the public half of release.key")
 	}
-	ours, err := Open(dir, ReleaseKey, given(secret))
+	ours, err := Open(dir, ReleaseKey, given(phrase))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +107,12 @@ func TestSigstoreReadsTheKeys(t *testing.T) {
 
 func TestKeyOfSigstoreOpens(t *testing.T) {
 	dir := t.TempDir()
-	text, public, err := cryptoutils.GeneratePEMEncodedECDSAKeyPair(elliptic.P256(), cryptoutils.StaticPasswordFunc([]byte(secret)))
+	text, public, err := cryptoutils.GeneratePEMEncodedECDSAKeyPair(elliptic.P256(), cryptoutils.StaticPasswordFunc([]byte(phrase)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(dir, ReleaseKey), text)
-	key, err := Open(dir, ReleaseKey, given(secret))
+	key, err := Open(dir, ReleaseKey, given(phrase))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestModesWhateverTheUmask(t *testing.T) {
 	for _, mask := range []int{0o000, 0o077} {
 		old := syscall.Umask(mask)
 		dir := filepath.Join(t.TempDir(), "keys")
-		print, err := Init(dir, []byte(secret), moment)
+		print, err := Init(dir, []byte(phrase), moment)
 		syscall.Umask(old)
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +178,7 @@ func TestRootSaysWhoMaySignWhat(t *testing.T) {
 		scopes[k.ID] = k.Scope
 	}
 	for name, want := range map[string]trust.Scope{RootKey: trust.ScopeRoot, ReleaseKey: trust.ScopeRelease} {
-		key, err := Open(dir, name, given(secret))
+		key, err := Open(dir, name, given(phrase))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestRootSaysWhoMaySignWhat(t *testing.T) {
 			t.Errorf("%s has scopes %v in the root, want only %s", name, got, want)
 		}
 	}
-	pgp, err := OpenPackage(dir, given(secret))
+	pgp, err := OpenPackage(dir, given(phrase))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,16 +215,16 @@ func TestOpenRefuses(t *testing.T) {
 		kind            fault.Kind
 	}{
 		{ReleaseKey, "wrong", "wrong passphrase", fault.Refused},
-		{"none.key", secret, "is not there", fault.Failed},
-		{"plain.key", secret, "not an encrypted", fault.Refused},
-		{"text.key", secret, "not an encrypted", fault.Refused},
+		{"none.key", phrase, "is not there", fault.Failed},
+		{"plain.key", phrase, "not an encrypted", fault.Refused},
+		{"text.key", phrase, "not an encrypted", fault.Refused},
 	} {
 		_, err := Open(dir, c.key, given(c.pass))
 		if err == nil || !strings.Contains(err.Error(), c.want) || fault.KindOf(err) != c.kind {
 			t.Errorf("%s: %v (kind %d)", c.key, err, fault.KindOf(err))
 			continue
 		}
-		if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), c.pass+"\"") {
+		if strings.Contains(err.Error(), phrase) || strings.Contains(err.Error(), c.pass+"\"") {
 			t.Errorf("the passphrase is in the error: %v", err)
 		}
 	}
@@ -235,14 +235,27 @@ func TestPassphraseFile(t *testing.T) {
 	for text, want := range map[string]string{"a b\n": "a b", "a b": "a b", "a\r\n": "a", "a\n\n": "a\n", "\n": "", "": ""} {
 		file := filepath.Join(dir, "p")
 		put(t, file, []byte(text))
-		got, err := Passphrase(t.Context(), file, false)
+		got, err := Passphrase(t.Context(), Source{File: file}, false)
 		if string(got) != want || (want == "") != (err != nil) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 		t.Setenv("NOX_PASSPHRASE_FILE", file)
-		if got, _ := Passphrase(t.Context(), "", true); string(got) != want {
+		if got, _ := Passphrase(t.Context(), Source{}, true); string(got) != want {
 			t.Errorf("%q by variable: %q", text, got)
 		}
+		for what, from := range map[string]Source{"flag": {File: "-"}, "variable": {}} {
+			t.Setenv("NOX_PASSPHRASE_FILE", "-")
+			from.In = strings.NewReader(text)
+			if got, _ := Passphrase(t.Context(), from, true); string(got) != want {
+				t.Errorf("%q on standard input by %s: %q", text, what, got)
+			}
+		}
+	}
+}
+
+func TestThereMayBeNoStandardInput(t *testing.T) {
+	if got, err := Passphrase(t.Context(), Source{File: "-"}, false); err == nil || fault.RemedyOf(err) == "" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

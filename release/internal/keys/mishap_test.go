@@ -13,10 +13,10 @@ import (
 
 // TestMishaps: what happens to a directory of keys, and what then helps.
 func TestMishaps(t *testing.T) {
-	secret := []byte("correct horse")
-	give := func() ([]byte, error) { return secret, nil }
+	phrase := []byte("correct horse")
+	give := func() ([]byte, error) { return phrase, nil }
 	made := t.TempDir()
-	if _, err := Init(made, secret, time.Unix(1700000000, 0)); err != nil {
+	if _, err := Init(made, phrase, time.Unix(1700000000, 0)); err != nil {
 		t.Fatal(err)
 	}
 	instead := func(name string, put func(path string) error) func(string) error {

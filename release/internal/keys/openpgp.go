@@ -17,6 +17,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/s2k"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/guard"
 )
 
 // packageUser is the user id of a package key: what pacman and gpg print
@@ -85,7 +86,7 @@ func OpenPackage(dir string, passphrase func() ([]byte, error)) (*PackageKey, er
 
 func openPackage(dir, name string, passphrase func() ([]byte, error)) (*PackageKey, error) {
 	path := filepath.Join(dir, name)
-	text, err := read(path)
+	text, err := read(path, guard.Own)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing(dir, name, "package key")
 	}

@@ -105,7 +105,7 @@ func TestGPGTakesKeysAndSignatures(t *testing.T) {
 			t.Errorf("gpg lists no %s:\n%s", want, list)
 		}
 	}
-	key, err := OpenPackage(dir, given(secret))
+	key, err := OpenPackage(dir, given(phrase))
 	if err != nil {
 		t.Fatal(err)
 	}

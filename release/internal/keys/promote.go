@@ -58,7 +58,7 @@ func Promote(dir string, why Promotion) (s State, err error) {
 		}
 		if next == nil {
 			return fault.Refusedf("cannot promote a package key: none was announced").
-				Hint("run \"mesh-release keys rotate %s --package\" and ship a release first", dir)
+				Hint("run \"mesh-release keys rotate %s --package\" and ship a release first", fault.Word(dir))
 		}
 		if !why.Unshipped {
 			if err := h.carries(why, next.key.ID); err != nil {

@@ -36,7 +36,7 @@ func shipped(t *testing.T, dir, by string) string {
 
 func signed(t *testing.T, path, by string) {
 	t.Helper()
-	key, err := OpenPackage(by, given(secret))
+	key, err := OpenPackage(by, given(phrase))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestAPackageKeyIsPromotedOnlyAfterARelease(t *testing.T) {
 	dir := initialised(t)
 	before := shipped(t, dir, dir)
 	stranger := filepath.Join(t.TempDir(), "keys")
-	if _, err := Init(stranger, []byte(secret), moment); err != nil {
+	if _, err := Init(stranger, []byte(phrase), moment); err != nil {
 		t.Fatal(err)
 	}
 	announced := rotated(t, dir, Rotation{Package: true})

@@ -8,9 +8,8 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/secret"
 )
 
 // ask asks the person at the terminal.
@@ -29,26 +28,22 @@ func ask(ctx context.Context, confirm bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer clear(again)
 	if !bytes.Equal(first, again) {
 		return nil, fault.Usagef("cannot take the passphrase: the two differ")
 	}
 	return first, nil
 }
 
-// prompt reads one line without echo (termios(3)). Whatever ends it, the end of
-// ctx included, the terminal echoes again afterwards.
+// prompt reads one line that is not shown. Whatever ends it, the end of ctx
+// included, the terminal echoes again afterwards.
 func prompt(ctx context.Context, tty *os.File, text string) (line []byte, err error) {
-	old, err := mode(tty, nil)
+	show, err := secret.Unseen(tty)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask for the passphrase: %w", err)
 	}
-	silent := *old
-	silent.Lflag = silent.Lflag&^unix.ECHO | unix.ICANON | unix.ISIG | unix.ECHONL
-	if _, err := mode(tty, &silent); err != nil {
-		return nil, fmt.Errorf("cannot ask for the passphrase: %w", err)
-	}
 	defer func() {
-		if _, e := mode(tty, old); err == nil && e != nil {
+		if e := show(); err == nil && e != nil {
 			err = fmt.Errorf("cannot make the terminal echo again: %w", e)
 		}
 	}()
@@ -72,22 +67,4 @@ func prompt(ctx context.Context, tty *os.File, text string) (line []byte, err er
 		return nil, errors.New("cannot ask for the passphrase: it was left empty")
 	}
 	return line, nil
-}
-
-// mode returns how the terminal is set, and sets it to next unless that is nil;
-// what was typed ahead is dropped then. It leaves the file one that can be read
-// until a deadline, which Fd does not.
-func mode(tty *os.File, next *unix.Termios) (now *unix.Termios, err error) {
-	c, err := tty.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	e := c.Control(func(fd uintptr) {
-		if next != nil {
-			err = unix.IoctlSetTermios(int(fd), unix.TCSETSF, next)
-			return
-		}
-		now, err = unix.IoctlGetTermios(int(fd), unix.TCGETS)
-	})
-	return now, errors.Join(e, err)
 }

@@ -46,9 +46,13 @@ func terminal(t *testing.T) (person, program *os.File) {
 
 func echoes(t *testing.T, tty *os.File) bool {
 	t.Helper()
-	m, err := mode(tty, nil)
+	var m *unix.Termios
+	c, err := tty.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if e := c.Control(func(fd uintptr) { m, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) }); e != nil || err != nil {
+		t.Fatal(e, err)
 	}
 	return m.Lflag&unix.ECHO != 0
 }

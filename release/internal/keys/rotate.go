@@ -51,7 +51,7 @@ func rotate(dir string, what Rotation, passphrase func() ([]byte, error), now ti
 	if what.Package {
 		if _, next, err := h.packages(); err == nil && next != nil {
 			return State{}, fault.Refusedf("cannot rotate the package key: the next one, %s, was announced and does not sign yet", next.key.ID).
-				Hint("ship a release with its keyring, then run \"mesh-release keys promote %s --shipped KEYRING-PACKAGE\"", dir)
+				Hint("ship a release with its keyring, then run \"mesh-release keys promote %s --shipped KEYRING-PACKAGE\"", fault.Word(dir))
 		}
 	}
 	if err := unfinished(dir, version, what); err != nil {
@@ -125,7 +125,7 @@ func revoke(dir, id string, passphrase func() ([]byte, error)) (State, error) {
 	}
 	if flag != "" {
 		return State{}, fault.Refusedf("cannot revoke key %s: it signs now, and there is no other", id).
-			Hint("make one first: \"mesh-release keys rotate %s %s\"", dir, flag)
+			Hint("make one first: \"mesh-release keys rotate %s %s\"", fault.Word(dir), flag)
 	}
 	if err := unfinished(dir, h.newest().Version+1, Rotation{}); err != nil {
 		return State{}, err

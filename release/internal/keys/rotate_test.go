@@ -32,7 +32,7 @@ func files(t *testing.T, dir string) map[string]string {
 func rotated(t *testing.T, dir string, what Rotation) State {
 	t.Helper()
 	before := files(t, dir)
-	s, err := Rotate(dir, what, given(secret), moment.Add(time.Hour))
+	s, err := Rotate(dir, what, given(phrase), moment.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func rotated(t *testing.T, dir string, what Rotation) State {
 // signer is the key that a signature of the directory names.
 func signer(t *testing.T, dir string, policy *trust.Policy) (string, error) {
 	t.Helper()
-	key, err := OpenPackage(dir, given(secret))
+	key, err := OpenPackage(dir, given(phrase))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestPackageKeyIsTrustedOneReleaseBeforeItSigns(t *testing.T) {
 	if string(ring.Trusted) != strings.Join(want, "\n")+"\n" || len(ring.Revoked) > 0 {
 		t.Errorf("keyring: trusted %q, revoked %q", ring.Trusted, ring.Revoked)
 	}
-	if _, err := Rotate(dir, Rotation{Package: true}, given(secret), moment); fault.KindOf(err) != fault.Refused {
+	if _, err := Rotate(dir, Rotation{Package: true}, given(phrase), moment); fault.KindOf(err) != fault.Refused {
 		t.Errorf("a third key was announced: %v", err)
 	}
 
@@ -112,22 +112,22 @@ func TestPackageKeyIsTrustedOneReleaseBeforeItSigns(t *testing.T) {
 	if got, err := signer(t, dir, shipped); err != nil || got != announced.Next {
 		t.Errorf("a machine with the release before refuses it: %s, %v", got, err)
 	}
-	if _, err := Revoke(dir, promoted.Package, given(secret)); fault.KindOf(err) != fault.Refused {
+	if _, err := Revoke(dir, promoted.Package, given(phrase)); fault.KindOf(err) != fault.Refused {
 		t.Errorf("the only key that signs was revoked: %v", err)
 	}
 
-	revoked, err := Revoke(dir, strings.ToUpper(first.Package), given(secret))
+	revoked, err := Revoke(dir, strings.ToUpper(first.Package), given(phrase))
 	if err != nil || revoked.Version != 3 || revoked.Package != announced.Next || !slices.Contains(revoked.Revoked, first.Package) {
 		t.Fatalf("after the revocation: %+v, %v", revoked, err)
 	}
-	if again, err := Revoke(dir, first.Package, given(secret)); err != nil || again.Version != 3 {
+	if again, err := Revoke(dir, first.Package, given(phrase)); err != nil || again.Version != 3 {
 		t.Errorf("revoked again: %+v, %v", again, err)
 	}
 	ring, err = PacmanKeyring(roots(t, dir))
 	if err != nil || string(ring.Revoked) != strings.ToUpper(first.Package)+"\n" || string(ring.Trusted) != strings.ToUpper(announced.Next)+":4:\n" {
 		t.Errorf("keyring: %q, %q, %v", ring.Trusted, ring.Revoked, err)
 	}
-	old, err := openPackage(dir, PackageSecret, given(secret))
+	old, err := openPackage(dir, PackageSecret, given(phrase))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func roots(t *testing.T, dir string) [][]byte {
 func TestRevokingThePackageKeyThatSignsHandsOverToTheNext(t *testing.T) {
 	dir := initialised(t)
 	s := rotated(t, dir, Rotation{Package: true})
-	after, err := Revoke(dir, s.Package, given(secret))
+	after, err := Revoke(dir, s.Package, given(phrase))
 	if err != nil || after.Package != s.Next || after.Next != "" {
 		t.Fatalf("%+v, %v", after, err)
 	}
@@ -170,7 +170,7 @@ func TestRotationOfReleaseAndRootKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	oldRoot, err := Open(dir, RootKey, given(secret))
+	oldRoot, err := Open(dir, RootKey, given(phrase))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestRotationOfReleaseAndRootKey(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for name, want := range map[string]string{RootKey: s.RootKey, ReleaseKey: s.ReleaseKey} {
-		key, err := Open(dir, name, given(secret))
+		key, err := Open(dir, name, given(phrase))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,12 +211,12 @@ func TestRotationOfReleaseAndRootKey(t *testing.T) {
 		t.Errorf("the old root key still signs roots: %v", err)
 	}
 	// The next root is signed by the new one alone, and the old release key goes.
-	gone, err := Revoke(dir, first.ReleaseKey, given(secret))
+	gone, err := Revoke(dir, first.ReleaseKey, given(phrase))
 	if err != nil || gone.Version != 3 || gone.ReleaseKey != s.ReleaseKey {
 		t.Errorf("%+v, %v", gone, err)
 	}
 	for _, id := range []string{s.ReleaseKey, s.RootKey, strings.Repeat("0", 64)} {
-		if _, err := Revoke(dir, id, given(secret)); fault.KindOf(err) != fault.Refused {
+		if _, err := Revoke(dir, id, given(phrase)); fault.KindOf(err) != fault.Refused {
 			t.Errorf("key %s was revoked: %v", id, err)
 		}
 	}
@@ -257,14 +257,14 @@ func TestKilledRotationIsOldOrNewAndIsFinished(t *testing.T) {
 			t.Errorf("cut after %d files: %+v, %v", n, s, err)
 		}
 		if n > 0 {
-			if _, err := Rotate(cut, Rotation{Root: n < 5}, given(secret), moment); err == nil {
+			if _, err := Rotate(cut, Rotation{Root: n < 5}, given(phrase), moment); err == nil {
 				t.Errorf("cut after %d files: another rotation was begun", n)
 			}
 		}
 		if n%2 == 0 {
 			continue // it takes a while: finished are those with half a pair
 		}
-		s, err := Rotate(cut, what, given(secret), moment)
+		s, err := Rotate(cut, what, given(phrase), moment)
 		if err != nil || s.Version != 2 || s.Next == "" {
 			t.Fatalf("cut after %d files, again: %+v, %v", n, s, err)
 		}
@@ -283,7 +283,7 @@ func TestKilledInitIsFinished(t *testing.T) {
 	if _, err := Init(dir, []byte("another"), moment); fault.KindOf(err) != fault.Refused {
 		t.Errorf("with another passphrase: %v", err)
 	}
-	if _, err := Init(dir, []byte(secret), moment.Add(time.Hour)); err != nil {
+	if _, err := Init(dir, []byte(phrase), moment.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{RootKey, ReleaseKey, ReleasePublic, PackageSecret, PackagePublic} {
@@ -305,7 +305,7 @@ func TestExportHoldsNothingSecretAndVerifies(t *testing.T) {
 	}
 	got := files(t, out)
 	for name, text := range got {
-		if strings.Contains(text, "PRIVATE") || strings.Contains(text, secret) {
+		if strings.Contains(text, "PRIVATE") || strings.Contains(text, phrase) {
 			t.Errorf("%s is secret", name)
 		}
 	}
@@ -327,7 +327,7 @@ func TestExportHoldsNothingSecretAndVerifies(t *testing.T) {
 func TestOneRotationAtATime(t *testing.T) {
 	dir := initialised(t)
 	err := locked(dir, func() error {
-		_, err := Rotate(dir, Rotation{Release: true}, given(secret), moment)
+		_, err := Rotate(dir, Rotation{Release: true}, given(phrase), moment)
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "in use") {

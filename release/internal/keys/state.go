@@ -122,7 +122,7 @@ func (h *history) packages() (now birth, next *birth, err error) {
 	all := slices.DeleteFunc(h.living(trust.ScopePackage), func(b birth) bool { return b.version < from })
 	if len(all) == 0 {
 		return now, nil, fault.Refusedf("cannot sign packages: release root %d names no key for it", h.newest().Version).
-			Hint("make one with \"mesh-release keys rotate %s --package\"", h.dir)
+			Hint("make one with \"mesh-release keys rotate %s --package\"", fault.Word(h.dir))
 	}
 	if len(all) > 1 {
 		next = &all[1]
@@ -185,7 +185,7 @@ func locked(dir string, do func() error) error {
 	d, err := durable.OpenDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Failedf("cannot use the directory of keys: there is no %q", dir).
-			Hint("make keys with \"mesh-release keys init %s\"", dir)
+			Hint("make keys with \"mesh-release keys init %s\"", fault.Word(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot use the directory of keys: %w", err)

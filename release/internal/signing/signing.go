@@ -69,7 +69,8 @@ func inForce(roots [][]byte) (*trust.Policy, error) {
 	return policy, nil
 }
 
-// File signs the file at path and writes the signature beside it.
+// File signs the file at path and writes the signature beside it, where nothing but an
+// older one by a key of the same chain may lie.
 func (s *Signer) File(path string) (digest.Digest, error) {
 	// A pipe in its place does not hold us up.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -79,6 +80,9 @@ func (s *Signer) File(path string) (digest.Digest, error) {
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
 		return "", fault.Refusedf("cannot sign file: %q is not a regular file", path).Hint("save it to a file first: a signature lies beside one")
+	}
+	if err := s.mayReplace(path + trust.SignatureSuffix); err != nil {
+		return "", fmt.Errorf("cannot sign %q: %w", path, err)
 	}
 	h := digest.SHA256.Digester()
 	if _, err := io.Copy(h.Hash(), f); err != nil {
@@ -99,8 +103,9 @@ func (s *Signer) beside(path string, d digest.Digest) error {
 	return nil
 }
 
-// Write puts a file in place and signs it. The signature comes first: the file
-// without it would be taken for unsigned, the other way round is harmless.
+// Write puts a file in place and signs it, whatever was there. The signature comes
+// first: the file without it would be taken for unsigned, the other way round is
+// harmless.
 func (s *Signer) Write(path string, content []byte) error {
 	if err := s.beside(path, digest.FromBytes(content)); err != nil {
 		return err

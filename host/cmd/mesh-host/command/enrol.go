@@ -16,6 +16,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/input"
+	"github.com/nox-mesh/nox-mesh/internal/secret"
 )
 
 // maxToken bounds the text of a token, in bytes.
@@ -98,7 +99,7 @@ func (p *program) token(ctx context.Context, args []string, file string) (string
 	case len(args) == 0:
 		return "", fault.Usagef("cannot enrol: no token was given").Hint("%s", hint)
 	}
-	if in, ok := p.std.In.(*os.File); ok && isTerminal(in) {
+	if in, ok := p.std.In.(*os.File); ok && secret.IsTerminal(in) {
 		return typedToken(ctx, in, p.std.Err)
 	}
 	return readToken(input.Interruptible(ctx, p.std.In))
@@ -124,7 +125,7 @@ func tokenFile(name string) (string, error) {
 	case int(st.Uid) != os.Geteuid() && st.Uid != 0:
 		return "", fault.Refusedf("cannot read token file %q: it belongs to user %d", name, st.Uid)
 	case fi.Mode().Perm()&0o077 != 0:
-		return "", fault.Refusedf("cannot read token file %q: others may read it (mode %04o)", name, fi.Mode().Perm()&fs.ModePerm).Hint("chmod 600 %s, and take another token if it was seen", name)
+		return "", fault.Refusedf("cannot read token file %q: others may read it (mode %04o)", name, fi.Mode().Perm()&fs.ModePerm).Hint("chmod 600 %s, and take another token if it was seen", fault.Word(name))
 	}
 	return readToken(f)
 }

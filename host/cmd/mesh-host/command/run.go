@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
+	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
@@ -25,6 +26,7 @@ SIGHUP: host.toml is read again.`,
 			if err != nil {
 				return err
 			}
+			cli.HangupReloads(c.Context())
 			return service.Run(c.Context(), service.Config{Layout: l, Clock: clock.System, Log: p.journal()})
 		},
 	}

@@ -7,32 +7,19 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/input"
+	"github.com/nox-mesh/nox-mesh/internal/secret"
 )
-
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
 
 // typedToken reads a token that a person pastes: unseen, and up to the line
 // with which it is whole (a paste may come in several).
 func typedToken(ctx context.Context, in *os.File, prompt io.Writer) (string, error) {
-	fd := int(in.Fd())
-	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	show, err := secret.Unseen(in)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the token: %w", err)
 	}
-	silent := *before
-	silent.Lflag &^= unix.ECHO
-	silent.Lflag |= unix.ECHONL
-	if err := unix.IoctlSetTermios(fd, unix.TCSETSF, &silent); err != nil {
-		return "", fmt.Errorf("cannot read the token: %w", err)
-	}
-	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETSF, before) }()
+	defer func() { _ = show() }()
 	fmt.Fprint(prompt, "paste the token (it is not shown), then press enter: ")
 	lines := bufio.NewScanner(io.LimitReader(input.Interruptible(ctx, in), maxToken))
 	text := ""

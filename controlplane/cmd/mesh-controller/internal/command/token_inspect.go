@@ -89,7 +89,7 @@ func openSecret(path string) (io.ReadCloser, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o077 != 0 || st.Uid != uint32(os.Geteuid()) {
 		f.Close()
 		return nil, fault.Refusedf("cannot use the token file %q: it is not a regular file that is yours alone", path).
-			Hint("run `chmod 0600 %s`", path)
+			Hint("run `chmod 0600 %s`", fault.Word(path))
 	}
 	return f, nil
 }

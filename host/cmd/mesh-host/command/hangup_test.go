@@ -1,0 +1,67 @@
+package command
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nox-mesh/nox-mesh/internal/cli"
+)
+
+// TestMain is also the program itself, where its signals matter.
+func TestMain(m *testing.M) {
+	if os.Getenv("COMMAND_TEST_PROGRAM") == "1" {
+		os.Exit(cli.Main("mesh-host", Run))
+	}
+	os.Exit(m.Run())
+}
+
+// TestAHangupEndsNoService: SIGHUP, which ends every other command, has it read its
+// configuration again, and SIGTERM ends it.
+func TestAHangupEndsNoService(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "run", "--root", t.TempDir())
+	cmd.Env = append(os.Environ(), "COMMAND_TEST_PROGRAM=1")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
+	// It says that it runs a moment before it listens for the signal.
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(log); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	said, runs, read := "", false, false
+	for open := true; open; {
+		var line string
+		select {
+		case line, open = <-lines:
+			said += line + "\n"
+		case <-again.C:
+			if runs && !read {
+				_ = cmd.Process.Signal(syscall.SIGHUP)
+			}
+		}
+		runs = runs || strings.Contains(line, `msg="mesh-host runs"`)
+		if strings.Contains(line, "is read again") && !read {
+			read = true
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+		}
+	}
+	if err := cmd.Wait(); err != nil || !read {
+		t.Errorf("%v:\n%s", err, said)
+	}
+}
