@@ -16,7 +16,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 )
 
-func TestASecondPassWritesNothing(t *testing.T) {
+func TestH06ASecondPassWritesNothing(t *testing.T) {
 	l := newLab(t)
 	l.want(l.applied(aFile("a", "/etc/a", "1"), aProcess("p", "")), "applied file:/etc/a", "applied process:p")
 	l.restart()
@@ -104,7 +104,7 @@ func TestAFailureFailsAloneAndWhatWaitsForItIsSkipped(t *testing.T) {
 
 // F-06: what failed before it touched anything leaves no claim to what somebody else
 // makes there.
-func TestWhatFailedIsNotOursWhenSomebodyMakesIt(t *testing.T) {
+func TestF06WhatFailedIsNotOursWhenSomebodyMakesIt(t *testing.T) {
 	l := newLab(t)
 	a := strings.Replace(aFile("a", "/etc/a", "1"), "}", `, "owner": "nobody-of-this-name"}`, 1)
 	if got := l.applied(a); !strings.HasPrefix(got, "failed file:/etc/a") {
@@ -120,6 +120,26 @@ func TestWhatFailedIsNotOursWhenSomebodyMakesIt(t *testing.T) {
 	l.want(l.applied(), "")
 	if got := l.read("etc/a"); got != "mine" {
 		t.Errorf("somebody's file holds %q", got)
+	}
+}
+
+// Killed between saying what it will do and doing it; then somebody makes the file.
+func TestWhatSomebodyMakesAfterAKillIsTheirs(t *testing.T) {
+	l := newLab(t)
+	if err := l.accept(aFile("a", "/etc/a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	spec := `{"content":"1","group":"root","mode":"0644","owner":"root","path":"/etc/a","type":"file"}`
+	if err := l.engine.Store.Begin(store.Intent{Key: "file:/etc/a", ID: "a", Type: declaration.TypeFile, Spec: []byte(spec), Before: []byte(`{"kind":"nothing","parents":["/etc"]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(l.root, "etc"), 0o755), os.WriteFile(filepath.Join(l.root, "etc/a"), []byte("mine"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	l.want(l.pass(), "applied file:/etc/a")
+	l.want(l.applied(), "removed file:/etc/a")
+	if got := l.read("etc/a"); got != "mine" {
+		t.Errorf("given back: %q", got)
 	}
 }
 
@@ -190,7 +210,7 @@ func TestARestartIsNotForgottenWhenTheHostIsKilledBeforeIt(t *testing.T) {
 	}
 }
 
-func TestKilledBetweenDoingAndRecordingThenUndeclared(t *testing.T) {
+func TestH03KilledBetweenDoingAndRecordingThenUndeclared(t *testing.T) {
 	l := newLab(t)
 	if err := l.accept(aProcess("p", "")); err != nil {
 		t.Fatal(err)
@@ -286,7 +306,7 @@ func (holding) Remove(context.Context, resource.Record) (declaration.Outcome, st
 	return "", "", resource.Held{Why: "it is on hold"}
 }
 
-func TestWhatSomebodyHoldsIsHeldAndSaysWhy(t *testing.T) {
+func TestP08WhatSomebodyHoldsIsHeldAndSaysWhy(t *testing.T) {
 	l := newLab(t)
 	file := l.engine.Kinds[declaration.TypeFile]
 	l.want(l.applied(aFile("a", "/etc/a", "1")), "applied file:/etc/a")

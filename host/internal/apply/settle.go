@@ -67,8 +67,9 @@ func (p *pass) settled(ctx context.Context, i store.Intent) (*resource.Record, e
 		return nil, err
 	}
 	untouched := bytes.Equal(st.Found, i.Before)
-	if !st.Same && (prior != nil || untouched) {
-		// Either it is ours as it was before, or it was never touched.
+	if !st.Same && (prior != nil || untouched || st.Strange) {
+		// It is ours as it was before, or it was never touched, or somebody else
+		// came since.
 		return nil, nil
 	}
 	if st.Same && prior != nil && p.restarts.pending[i.Key] {

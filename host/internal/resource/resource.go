@@ -88,6 +88,9 @@ type State struct {
 	// replace other people's things: a conflict unless the resource says
 	// take_over.
 	Foreign bool
+	// Strange: what is there is nothing that Apply could have made of the wish, not
+	// even half of it before it was killed.
+	Strange bool
 	// Differences says for people how the machine differs, one short phrase
 	// each ("content", "mode 0644, want 0600"). Never the content of a secret.
 	Differences []string
