@@ -207,6 +207,9 @@ func (p *pass) record(r declaration.Resource, spec []byte) resource.Record {
 
 // commit records what is ours, in one transaction.
 func (p *pass) commit(recs ...resource.Record) error {
+	if len(recs) == 0 {
+		return nil
+	}
 	if err := p.engine.Store.Commit(recs...); err != nil {
 		return err
 	}

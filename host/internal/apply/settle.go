@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -24,6 +25,8 @@ func (p *pass) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var nothing []string
+	var ours []resource.Record
 	for _, i := range intents {
 		var rec *resource.Record
 		j := &job{key: i.Key, typ: i.Type}
@@ -33,14 +36,15 @@ func (p *pass) settle(ctx context.Context) error {
 		})
 		switch {
 		case j.err != nil:
-		case rec == nil:
-			j.err = p.engine.Store.Drop(i.Key)
-		default:
-			j.err = p.commit(*rec)
-		}
-		if j.err != nil {
 			p.engine.Log.Warn("cannot settle what was interrupted", "resource", i.Key, "cause", j.err)
+		case rec == nil:
+			nothing = append(nothing, i.Key)
+		default:
+			ours = append(ours, *rec)
 		}
+	}
+	if err := errors.Join(p.engine.Store.Drop(nothing...), p.commit(ours...)); err != nil {
+		p.engine.Log.Warn("cannot record what was interrupted", "cause", err)
 	}
 	return nil
 }

@@ -87,10 +87,18 @@ func (s *Store) Begin(intents ...Intent) error {
 	})
 }
 
-// Drop takes an intent away that changed nothing.
-func (s *Store) Drop(key string) error {
+// Drop takes away, in one transaction, intents that changed nothing.
+func (s *Store) Drop(keys ...string) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	return s.update("the end of an intent", func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketIntents).Delete([]byte(key))
+		for _, key := range keys {
+			if err := tx.Bucket(bucketIntents).Delete([]byte(key)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
