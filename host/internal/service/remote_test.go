@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -38,10 +39,10 @@ func serveAt(t *testing.T, cfg Config, h http.Handler) (stop context.CancelFunc)
 }
 
 // cutting is a service that hangs up on its first questions.
-func cutting(h http.Handler, cuts int, asked *int) http.Handler {
+func cutting(h http.Handler, cuts int64, asked *atomic.Int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			if *asked++; *asked <= cuts {
+			if asked.Add(1) <= cuts {
 				panic(http.ErrAbortHandler)
 			}
 		}
@@ -64,13 +65,14 @@ func connected(t *testing.T, cfg Config) Host {
 }
 
 func TestAServiceThatIsBackIsAskedAgain(t *testing.T) {
-	for cuts, want := range []int{1, 2, 3, 3} {
-		cfg, asked := machine(t), 0
+	for cuts, want := range []int64{1, 2, 3, 3} {
+		cfg := machine(t)
+		var asked atomic.Int64
 		s := working(t, cfg)
-		serveAt(t, cfg, cutting(s.handler(), cuts, &asked))
+		serveAt(t, cfg, cutting(s.handler(), int64(cuts), &asked))
 		r, err := connected(t, cfg).Apply(t.Context(), page("a", "1"))
-		if fails := cuts >= mostAsked; Gone(err) != fails || !fails && err != nil || asked != want {
-			t.Errorf("cut %d times, asked %d: %v", cuts, asked, err)
+		if fails := cuts >= mostAsked; Gone(err) != fails || !fails && err != nil || asked.Load() != want {
+			t.Errorf("cut %d times, asked %d: %v", cuts, asked.Load(), err)
 		}
 		if err == nil && (len(r.Resources) != 1 || r.Resources[0].Key != "file:/srv/page") {
 			t.Errorf("cut %d times: %+v", cuts, r)
