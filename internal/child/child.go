@@ -88,8 +88,11 @@ func Run(ctx context.Context, c Command) (Result, error) {
 		return res, nil
 	}
 	how := err.Error()
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		how = fmt.Sprintf("no end after %s", c.Timeout)
+	case ctx.Err() != nil && !res.Exited:
+		how = ctx.Err().Error() // it was killed by us
 	}
 	msg := fmt.Sprintf("%s: %s", strings.Join(append([]string{filepath.Base(c.Path)}, c.Args...), " "), how)
 	if last := lastLines(res); last != "" {

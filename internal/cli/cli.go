@@ -42,6 +42,9 @@ func Main(name string, run func(ctx context.Context, args []string, std Stdio) e
 	out := &answer{w: os.Stdout}
 	std := Stdio{In: os.Stdin, Out: out, Err: os.Stderr}
 	err := out.fault(run(ctx, os.Args[1:], std))
+	if err != nil && ctx.Err() != nil {
+		err = interrupted{err}
+	}
 	if err != nil {
 		PrintFault(std.Err, name, err, wantsJSON(os.Args[1:]))
 	}

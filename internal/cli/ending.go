@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 )
@@ -68,3 +69,15 @@ func HangupReloads(ctx context.Context) {
 		e.reloads.Store(true)
 	}
 }
+
+// interrupted says of what ended because the program was told to end what a person
+// did, and not how Go has it.
+type interrupted struct{ error }
+
+func (i interrupted) Error() string {
+	canceled := context.Canceled.Error()
+	text := strings.ReplaceAll(i.error.Error(), "interrupted: "+canceled, canceled)
+	return strings.ReplaceAll(text, canceled, "interrupted")
+}
+
+func (i interrupted) Unwrap() error { return i.error }

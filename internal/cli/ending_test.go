@@ -120,3 +120,15 @@ func orPlain(how string) string {
 	}
 	return how
 }
+
+func TestWhatWasInterruptedSaysSo(t *testing.T) {
+	for _, err := range []error{
+		fmt.Errorf("cannot build bundle %q: interrupted: %w", "b.tar", context.Canceled),
+		fmt.Errorf("cannot build bundle %q: %w", "b.tar", context.Canceled),
+	} {
+		is := interrupted{err}
+		if got, want := is.Error(), `cannot build bundle "b.tar": interrupted`; got != want || !errors.Is(is, context.Canceled) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

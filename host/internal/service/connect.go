@@ -63,7 +63,7 @@ func (r *remote) connect(ctx context.Context) error {
 		// Asking makes nothing: without a state directory there is no host.
 		if _, err := os.Stat(r.cfg.Layout.State()); errors.Is(err, fs.ErrNotExist) {
 			return fault.Failedf("cannot ask the host: none is installed here (%q is not there)", r.cfg.Layout.State()).
-				Hint("install it first: mesh-host install, from an unpacked tarball")
+				Hint("install it first: mesh-host install, from an unpacked tarball; or name where it is: --root DIR")
 		}
 		s, err := Open(ctx, r.cfg)
 		if err == nil {

@@ -92,16 +92,20 @@ func (p *program) reported(r link.Report) error {
 	if err := p.print(r, func() error { return p.printReport(r) }); err != nil {
 		return err
 	}
-	bad := 0
+	bad, all := 0, 0
 	for _, x := range r.Resources {
-		if !x.Outcome.Good() {
+		switch {
+		case !x.Outcome.Good():
 			bad++
+		case x.Outcome == declaration.Removed || x.Outcome == declaration.Released:
+			continue // it is declared no more
 		}
+		all++
 	}
 	if bad == 0 {
 		return nil
 	}
-	return fault.Partialf("%d of %d resources are not as declared", bad, len(r.Resources)).Hint("mesh-host status says which and why")
+	return fault.Partialf("%d of %d resources are not as declared", bad, all).Hint("mesh-host status says which and why")
 }
 
 func (p *program) printReport(r link.Report) error {
