@@ -1,15 +1,19 @@
 package command
 
 import (
+	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
+	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 func (p *program) apply() *cobra.Command {
-	return &cobra.Command{
+	last := false
+	c := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Make this machine what a declaration says",
 		Long: `Make this machine what the declaration in FILE says. The declaration is
@@ -25,6 +29,9 @@ mesh, and apply is refused there.`,
 				return err
 			}
 			return p.ask(c.Context(), func(h service.Host) error {
+				if err := p.mayEnd(c.Context(), h, doc, last); err != nil {
+					return fmt.Errorf("cannot apply %q: %w", args[0], err)
+				}
 				r, err := h.Apply(c.Context(), doc)
 				if err != nil {
 					return fmt.Errorf("cannot apply %q: %w", args[0], err)
@@ -33,4 +40,28 @@ mesh, and apply is refused there.`,
 			})
 		},
 	}
+	c.Flags().BoolVar(&last, "last", false, "take the control plane of this machine away as well")
+	return c
+}
+
+// mayEnd refuses a declaration that takes the control plane of this machine away,
+// unless that is meant. Where none ever ran nothing is looked at for it.
+func (p *program) mayEnd(ctx context.Context, h service.Host, doc []byte, last bool) error {
+	l, err := p.layout()
+	if err != nil || last {
+		return err
+	}
+	if _, err := os.Lstat(l.ControllerState()); err != nil {
+		return nil
+	}
+	steps, err := h.Plan(ctx, doc)
+	if err != nil {
+		return nil // Apply says it too
+	}
+	for _, s := range steps {
+		if w := warning(s); w != "" {
+			return fault.Refusedf("it would remove %s: %s", s.Key, w).Hint("declare it as well, or say --last")
+		}
+	}
+	return nil
 }

@@ -109,6 +109,27 @@ func TestPlanWarnsBeforeTheControlPlaneGoes(t *testing.T) {
 	}
 }
 
+// TestApplyTakesNoControlPlaneAwayUnasked: nothing stood between a declaration that
+// does not name it and the end of a mesh.
+func TestApplyTakesNoControlPlaneAwayUnasked(t *testing.T) {
+	m := newMachine(t)
+	m.put("var/lib/nox-mesh-controller/state.db", "")
+	declared := m.put("tmp/site.json", site)
+	m.host(0, "apply", declared)
+	m.host(0, "apply", declared)
+	empty := m.put("tmp/empty.json", `{"schema": 1, "name": "site", "resources": []}`)
+	if _, said := m.host(fault.Refused, "apply", empty); !strings.Contains(said, "it would remove file:/usr/local/bin/mesh-controller") || !strings.Contains(said, "--last") {
+		t.Error(said)
+	}
+	if _, err := os.Stat(filepath.Join(m.root, "etc/motd")); err != nil {
+		t.Errorf("something was done all the same: %v", err)
+	}
+	m.host(0, "apply", "--last", empty)
+	if _, err := os.Stat(filepath.Join(m.root, "usr/local/bin/mesh-controller")); err == nil {
+		t.Error("it is still there")
+	}
+}
+
 func warningOf(p planned) string { return warning(p.Step) }
 
 func TestADeclarationThatIsNotThereHasARemedy(t *testing.T) {
