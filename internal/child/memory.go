@@ -16,9 +16,7 @@ const tidy = 20 * time.Millisecond
 // or killed when this program dies.
 type memory struct {
 	file *os.File
-	max  int
-	tail []byte
-	cut  bool
+	max  int64
 	stop chan struct{}
 	done chan struct{}
 }
@@ -28,18 +26,13 @@ func newMemory(max int) (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep output in memory: %w", err)
 	}
-	// What is written after the file was emptied goes to its new end.
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_APPEND); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("cannot keep output in memory: %w", err)
-	}
-	m := &memory{file: os.NewFile(uintptr(fd), "output"), max: max, stop: make(chan struct{}), done: make(chan struct{})}
+	m := &memory{file: os.NewFile(uintptr(fd), "output"), max: int64(max), stop: make(chan struct{}), done: make(chan struct{})}
 	go m.keepSmall()
 	return m, nil
 }
 
-// keepSmall empties the file whenever more is in it than is kept, and keeps the
-// end. What is written in that moment may be lost.
+// keepSmall gives back what is before the end, as a hole (fallocate(2)): the file has
+// the size of all that was written, and nothing that is being written is lost.
 func (m *memory) keepSmall() {
 	defer close(m.done)
 	t := time.NewTicker(tidy)
@@ -47,9 +40,8 @@ func (m *memory) keepSmall() {
 	for {
 		select {
 		case <-t.C:
-			if fi, err := m.file.Stat(); err == nil && fi.Size() > int64(m.max) {
-				m.take(fi.Size())
-				_ = m.file.Truncate(0)
+			if fi, err := m.file.Stat(); err == nil && fi.Size() > m.max {
+				_ = unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, fi.Size()-m.max)
 			}
 		case <-m.stop:
 			return
@@ -57,25 +49,17 @@ func (m *memory) keepSmall() {
 	}
 }
 
-// take adds the end of the file to the tail.
-func (m *memory) take(size int64) {
-	from := max(0, size-int64(m.max))
-	b := make([]byte, size-from)
-	n, _ := m.file.ReadAt(b, from)
-	m.tail = append(m.tail, b[:n]...)
-	if over := len(m.tail) - m.max; over > 0 {
-		m.tail = append([]byte(nil), m.tail[over:]...)
-	}
-	m.cut = m.cut || from > 0 || len(m.tail) == m.max
-}
-
 // end returns what was kept, and whether there was more.
-func (m *memory) end() ([]byte, bool) {
+func (m *memory) end() (tail []byte, cut bool) {
 	close(m.stop)
 	<-m.done
-	if fi, err := m.file.Stat(); err == nil {
-		m.take(fi.Size())
+	defer m.file.Close()
+	fi, err := m.file.Stat()
+	if err != nil {
+		return nil, false
 	}
-	m.file.Close()
-	return m.tail, m.cut
+	from := max(0, fi.Size()-m.max)
+	tail = make([]byte, fi.Size()-from)
+	n, _ := m.file.ReadAt(tail, from)
+	return tail[:n], from > 0
 }
