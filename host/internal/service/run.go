@@ -65,6 +65,12 @@ func Run(ctx context.Context, cfg Config) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	// The journal restarts, and who read our log is gone: a write then fails, and
+	// would end a Go program that asks for no SIGPIPE (os/signal). It is not ignored,
+	// which every program that is run from here would inherit.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
 	s.Log.Info("mesh-host runs", "version", version.Running(), "socket", cfg.Layout.HostSocket())
 	for {

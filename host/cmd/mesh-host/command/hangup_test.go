@@ -65,3 +65,31 @@ func TestAHangupEndsNoService(t *testing.T) {
 		t.Errorf("%v:\n%s", err, said)
 	}
 }
+
+// H-11: the journal is restarted, and nobody reads the log any more.
+func TestH11AServiceOutlivesTheReaderOfItsLog(t *testing.T) {
+	root := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "run", "--root", root)
+	cmd.Env = append(os.Environ(), "COMMAND_TEST_PROGRAM=1")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
+	for s := bufio.NewScanner(log); s.Scan() && !strings.Contains(s.Text(), `msg="mesh-host runs"`); {
+	}
+	log.Close()
+	_ = cmd.Process.Signal(syscall.SIGHUP) // it says that it reads its configuration again
+	m := machine{t, root}
+	if out, _ := m.host(0, "status"); !strings.Contains(out, "running") {
+		t.Errorf("it does not run any more:\n%s", out)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
