@@ -110,7 +110,7 @@ func TestFewFilesAreSyncedAlone(t *testing.T) {
 	}
 }
 
-func TestWhenTheSyncFailsEachFileIsToldItsOwn(t *testing.T) {
+func TestF10WhenTheSyncFailsEachFileIsToldItsOwn(t *testing.T) {
 	dir, n := onDisk(t), counted(t, unix.EIO)
 	if err := errors.Join(writeTogether(dir, 100, 0)...); err != nil {
 		t.Fatal(err) // fsync of each found nothing wrong

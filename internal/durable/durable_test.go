@@ -25,7 +25,7 @@ func names(t *testing.T, dir string) string {
 	return strings.Join(n, " ")
 }
 
-func TestWriteFileHasExactlyTheModeWhateverTheUmask(t *testing.T) {
+func TestF07WriteFileHasExactlyTheModeWhateverTheUmask(t *testing.T) {
 	for _, umask := range []int{0, 0o077} {
 		old := syscall.Umask(umask)
 		dir := t.TempDir()
@@ -72,7 +72,7 @@ func TestAbortLeavesTheOldFileAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestCreateTakesOverWhatACrashLeft(t *testing.T) {
+func TestF09CreateTakesOverWhatACrashLeft(t *testing.T) {
 	dir := t.TempDir()
 	stale := filepath.Join(dir, TempName("f"))
 	if err := os.WriteFile(stale, []byte("half"), 0o600); err != nil {
@@ -86,7 +86,7 @@ func TestCreateTakesOverWhatACrashLeft(t *testing.T) {
 	}
 }
 
-func TestWriteFileReplacesASymlinkAndNotItsTarget(t *testing.T) {
+func TestF02WriteFileReplacesASymlinkAndNotItsTarget(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
 	if err := os.WriteFile(target, []byte("mine"), 0o600); err != nil {
@@ -106,7 +106,7 @@ func TestWriteFileReplacesASymlinkAndNotItsTarget(t *testing.T) {
 	}
 }
 
-func TestWriteFileOverADirectoryFailsAndLeavesNothing(t *testing.T) {
+func TestF11WriteFileOverADirectoryFailsAndLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "f"), 0o755); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestMkdirAll(t *testing.T) {
 	}
 }
 
-func TestMkdirAllTakesAwayWhatTheDeadLeft(t *testing.T) {
+func TestF09MkdirAllTakesAwayWhatTheDeadLeft(t *testing.T) {
 	dir := t.TempDir()
 	dead := exec.Command("true")
 	if err := dead.Run(); err != nil {

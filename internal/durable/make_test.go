@@ -113,7 +113,7 @@ func TestMkdirLeavesWhatIsThere(t *testing.T) {
 }
 
 // A crash may leave the directory under its temporary name.
-func TestSweepAndWhoComesNextTakeAwayAHalfMadeDirectory(t *testing.T) {
+func TestF09SweepAndWhoComesNextTakeAwayAHalfMadeDirectory(t *testing.T) {
 	dir := t.TempDir()
 	d, err := OpenDir(dir)
 	if err != nil {

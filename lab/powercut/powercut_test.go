@@ -57,9 +57,9 @@ func number(t *testing.T, name string, or uint64) uint64 {
 	return n
 }
 
-// TestPowerCutsLeaveOldOrNewFilesAndAStoreThatAgrees cuts the power at random
+// TestH01PowerCutsLeaveOldOrNewFilesAndAStoreThatAgrees cuts the power at random
 // moments of an apply.
-func TestPowerCutsLeaveOldOrNewFilesAndAStoreThatAgrees(t *testing.T) {
+func TestH01PowerCutsLeaveOldOrNewFilesAndAStoreThatAgrees(t *testing.T) {
 	l := newLab(t)
 	var fresh [8]byte
 	_, _ = rand.Read(fresh[:]) // never fails
@@ -183,9 +183,9 @@ func verdict(t *testing.T, root string, may []uint64) Verdict {
 	return v
 }
 
-// TestWithoutSyncsAPowerCutIsFound is the same host with what makes files
+// TestH01WithoutSyncsAPowerCutIsFound is the same host with what makes files
 // durable taken away: the verdict can be a bad one.
-func TestWithoutSyncsAPowerCutIsFound(t *testing.T) {
+func TestH01WithoutSyncsAPowerCutIsFound(t *testing.T) {
 	l := newLab(t)
 	v := l.boot(1, "nox.lazy=1", "nox.unsynced="+cmp.Or(os.Getenv("NOX_POWERCUT_UNSYNCED"), "fsync,fdatasync,syncfs,sync,msync"))
 	v.await("applying", 1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,4 +104,30 @@ func TestOneBadFileInACrowdFailsAlone(t *testing.T) {
 	if open, _ := l.engine.Store.Intents(); len(open) > 1 {
 		t.Errorf("%d intents are open", len(open))
 	}
+}
+
+func TestF01TheRestGoesOnAndTheNextPassSucceeds(t *testing.T) {
+	l := newLab(t)
+	path := filepath.Join(l.root, "etc/b")
+	must(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("theirs"), 0o644)))
+	if out, err := exec.Command("chattr", "+i", path).CombinedOutput(); err != nil {
+		t.Skipf("chattr: %v %s", err, out)
+	}
+	free := func() error { return exec.Command("chattr", "-i", path).Run() }
+	t.Cleanup(func() { _ = free() })
+	var files []string
+	for _, name := range []string{"a", "b", "c"} {
+		files = append(files, aFile(name, "/etc/"+name, name))
+	}
+	got := strings.Split(l.applied(files...), "\n")
+	if len(got) != 3 || got[0] != "applied file:/etc/a" || !strings.HasPrefix(got[1], "failed file:/etc/b (") ||
+		!strings.Contains(got[1], "immutable (chattr -i)") || got[2] != "applied file:/etc/c" {
+		t.Errorf("%q", got)
+	}
+	if es, err := os.ReadDir(filepath.Dir(path)); err != nil || len(es) != 3 || l.read("etc/b") != "theirs" {
+		t.Errorf("there is %v, %v", es, err)
+	}
+	must(t, free())
+	l.want(l.pass(), "unchanged file:/etc/a", "applied file:/etc/b", "unchanged file:/etc/c")
+	l.want(l.pass(), "unchanged file:/etc/a", "unchanged file:/etc/b", "unchanged file:/etc/c")
 }

@@ -28,7 +28,7 @@ func keys(names string) []*job {
 	return out
 }
 
-func TestOneThatHangsDoesNotHoldTheOthers(t *testing.T) {
+func TestH08OneThatHangsDoesNotHoldTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, late := aBench(t)
 		wakes := make(chan struct{})
@@ -71,7 +71,7 @@ func TestOneThatHangsDoesNotHoldTheOthers(t *testing.T) {
 	})
 }
 
-func TestADeadlineEndsWhatHeedsIt(t *testing.T) {
+func TestH08ADeadlineEndsWhatHeedsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := aBench(t)
 		e.Limits = map[declaration.Type]Limits{declaration.TypeProcess: {Patience: time.Hour, Deadline: time.Minute}}
@@ -83,7 +83,7 @@ func TestADeadlineEndsWhatHeedsIt(t *testing.T) {
 	})
 }
 
-func TestWhenTheHostEndsWhatIsInHandHasItsGrace(t *testing.T) {
+func TestH13WhenTheHostEndsWhatIsInHandHasItsGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := aBench(t)
 		pass, stop := context.WithCancel(t.Context())

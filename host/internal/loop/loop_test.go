@@ -42,7 +42,7 @@ func during(t *testing.T, r *recorder, f func(ctx context.Context, l *Loop)) {
 	})
 }
 
-func TestTriggersDuringAPassMakeOneMore(t *testing.T) {
+func TestH05TriggersDuringAPassMakeOneMore(t *testing.T) {
 	r := &recorder{each: time.Second}
 	during(t, r, func(ctx context.Context, l *Loop) {
 		l.Trigger(ctx, TriggerStart)
@@ -58,6 +58,22 @@ func TestTriggersDuringAPassMakeOneMore(t *testing.T) {
 	})
 }
 
+func TestH05AllTriggersAtOnceMakeOneMore(t *testing.T) {
+	r := &recorder{each: 10*time.Minute + time.Second} // the timer comes while it runs
+	during(t, r, func(ctx context.Context, l *Loop) {
+		l.Trigger(ctx, TriggerStart)
+		synctest.Wait()
+		for _, trigger := range []string{TriggerStart, TriggerDeclaration, TriggerReconnect} {
+			go l.Trigger(ctx, trigger)
+			synctest.Wait()
+		}
+		time.Sleep(2 * r.each)
+		if got := r.got(); got != "start start+declaration+reconnect+timer" {
+			t.Errorf("passes: %s", got)
+		}
+	})
+}
+
 func TestTimerRunsWithinTheInterval(t *testing.T) {
 	r := &recorder{}
 	during(t, r, func(context.Context, *Loop) {
@@ -68,7 +84,7 @@ func TestTimerRunsWithinTheInterval(t *testing.T) {
 	})
 }
 
-func TestPassWaitsForOneThatBeganAfterIt(t *testing.T) {
+func TestH05PassWaitsForOneThatBeganAfterIt(t *testing.T) {
 	r := &recorder{each: time.Second}
 	during(t, r, func(ctx context.Context, l *Loop) {
 		l.Trigger(ctx, TriggerStart)
@@ -81,7 +97,7 @@ func TestPassWaitsForOneThatBeganAfterIt(t *testing.T) {
 	})
 }
 
-func TestRunEndsAfterThePassInHand(t *testing.T) {
+func TestH13RunEndsAfterThePassInHand(t *testing.T) {
 	r := &recorder{each: time.Minute}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +119,7 @@ func TestRunEndsAfterThePassInHand(t *testing.T) {
 	})
 }
 
-func TestWatchdogIsFedWhileAPassHangs(t *testing.T) {
+func TestH08WatchdogIsFedWhileAPassHangs(t *testing.T) {
 	r := &recorder{each: time.Hour}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

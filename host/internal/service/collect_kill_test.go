@@ -16,16 +16,21 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// TestMain is also the process that TestACollectionIsKilledAnywhere kills.
+// TestMain is also the process that TestH01ACollectionIsKilledAnywhere kills, and
+// the one that TestH06ASecondPassCallsNothingThatChanges watches.
 func TestMain(m *testing.M) {
-	root := os.Getenv("SERVICE_TEST_COLLECT")
-	if root == "" {
-		os.Exit(m.Run())
+	for name, do := range map[string]func(layout.Layout) error{"SERVICE_TEST_COLLECT": collectOnce, "SERVICE_TEST_QUIET": passTwice} {
+		root := os.Getenv(name)
+		if root == "" {
+			continue
+		}
+		if err := do(layout.Layout{Root: root}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
-	if err := collectOnce(layout.Layout{Root: root}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	os.Exit(m.Run())
 }
 
 func collectOnce(l layout.Layout) error {
@@ -38,10 +43,10 @@ func collectOnce(l layout.Layout) error {
 	return errors.Join(s.collector.Err(), s.Close())
 }
 
-// TestACollectionIsKilledAnywhere kills it at each call that changes a directory
+// TestH01ACollectionIsKilledAnywhere kills it at each call that changes a directory
 // or makes a change durable. Whatever is gone then, the host can still repair
 // what is declared, give back what was there before, and be told again.
-func TestACollectionIsKilledAnywhere(t *testing.T) {
+func TestH01ACollectionIsKilledAnywhere(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil || exec.Command(strace, "-f", "-o", "/dev/null", "-e", "trace=none", "true").Run() != nil {
 		t.Skip("strace is not here, or does not work")

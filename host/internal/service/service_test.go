@@ -49,7 +49,7 @@ func page(name, text string) []byte {
 	return fmt.Appendf(nil, `{"schema": 1, "name": %q, "resources": [{"id": "a", "type": "file", "path": "/srv/page", "content": %q}]}`, name, text)
 }
 
-func TestAnAnswerBelongsToItsQuestion(t *testing.T) {
+func TestH05AnAnswerBelongsToItsQuestion(t *testing.T) {
 	s := working(t, machine(t))
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -67,7 +67,7 @@ func TestAnAnswerBelongsToItsQuestion(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAPassThatFindsNothingNewLeavesNoTrace(t *testing.T) {
+func TestH06APassThatFindsNothingNewLeavesNoTrace(t *testing.T) {
 	s := working(t, machine(t))
 	if _, err := s.Apply(t.Context(), page("a", "1")); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestAskingMakesNothing(t *testing.T) {
 	}
 }
 
-func TestTheServiceAnswersAndTheCommandAsksIt(t *testing.T) {
+func TestH04TheServiceAnswersAndTheCommandAsksIt(t *testing.T) {
 	cfg := machine(t)
 	var log bytes.Buffer
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))

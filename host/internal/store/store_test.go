@@ -42,7 +42,7 @@ func fileSpec(path, content string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"type":"file","path":%q,"content":%q}`, path, content))
 }
 
-func TestIntentThenRecord(t *testing.T) {
+func TestH03IntentThenRecord(t *testing.T) {
 	s, path := begin(t)
 	i := Intent{Key: "file:/a", ID: "a", Type: "file", Spec: fileSpec("/a", ""), Restarts: []string{"process:p"}}
 	if err := s.Begin(i); err != nil {
@@ -85,14 +85,14 @@ func TestIntentThenRecord(t *testing.T) {
 	}
 }
 
-func TestSecondOpenSaysItIsLocked(t *testing.T) {
+func TestH04SecondOpenSaysItIsLocked(t *testing.T) {
 	_, path := begin(t)
 	if _, err := Open(path, noon, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrLocked) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestOpeningAStoreInOrderWritesNothing(t *testing.T) {
+func TestH06OpeningAStoreInOrderWritesNothing(t *testing.T) {
 	s, path := begin(t)
 	s.Close()
 	before, err := os.ReadFile(path)
@@ -109,7 +109,7 @@ func TestOpeningAStoreInOrderWritesNothing(t *testing.T) {
 	}
 }
 
-func TestDamagedStoreIsSetAsideAloud(t *testing.T) {
+func TestH02DamagedStoreIsSetAsideAloud(t *testing.T) {
 	for name, spoil := range map[string]func([]byte) []byte{
 		"not a store":    func([]byte) []byte { return bytes.Repeat([]byte("no store "), 4000) },
 		"cut":            func(b []byte) []byte { return b[:5000] },
@@ -156,7 +156,7 @@ func TestDamagedStoreIsSetAsideAloud(t *testing.T) {
 	}
 }
 
-func TestStoreOfANewerHostIsLeftAlone(t *testing.T) {
+func TestH02StoreOfANewerHostIsLeftAlone(t *testing.T) {
 	s, path := begin(t)
 	if err := s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyFormat, number(99)) }); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func spoil(t *testing.T, path string, bucket, key, value []byte) {
 	}
 }
 
-func TestWhatCanBeHadAgainIsTakenOut(t *testing.T) {
+func TestH02WhatCanBeHadAgainIsTakenOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		bucket, key, value []byte
 		wanted             bool
@@ -248,7 +248,7 @@ func TestWhatCanBeHadAgainIsTakenOut(t *testing.T) {
 	}
 }
 
-func TestARecordOfSomethingElseIsDamage(t *testing.T) {
+func TestH02ARecordOfSomethingElseIsDamage(t *testing.T) {
 	for name, value := range map[string]string{
 		"another key":  `{"key":"file:/b","id":"a","type":"file","spec":{"type":"file","path":"/a","content":""}}`,
 		"another spec": `{"key":"file:/a","id":"a","type":"file","spec":{"type":"file","path":"/b","content":""}}`,

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestDetachedShimIsUpOrNeverWillBe(t *testing.T) {
+func TestR02DetachedShimIsUpOrNeverWillBe(t *testing.T) {
 	b := newBench(t, "live")
 	b.write()
 	detach := func() {

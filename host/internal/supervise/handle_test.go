@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestSecondShimLeavesTheFirstAlone(t *testing.T) {
+func TestR02SecondShimLeavesTheFirstAlone(t *testing.T) {
 	b := newBench(t, "live")
 	shim := b.up()
 	before := b.phase(Running)
@@ -46,8 +46,7 @@ func TestShimIsFoundByItsLock(t *testing.T) {
 	}
 }
 
-//
-func TestStrangerWithThePIDIsUntouched(t *testing.T) {
+func TestR01StrangerWithThePIDIsUntouched(t *testing.T) {
 	stranger := exec.Command("/proc/self/exe", "polite", "stranger")
 	b := newBench(t, "live")
 	stranger.Args[0], stranger.Env = "child", []string{"NOX_ROOT=" + b.root}
@@ -82,7 +81,7 @@ func TestStrangerWithThePIDIsUntouched(t *testing.T) {
 }
 
 // R-02, one level down: the shim itself is killed.
-func TestShimThatWasKilledIsFollowedByOneProcess(t *testing.T) {
+func TestR02ShimThatWasKilledIsFollowedByOneProcess(t *testing.T) {
 	b := newBench(t, "worker")
 	shim := b.up()
 	old := b.phase(Running)
@@ -132,7 +131,7 @@ func TestShimThatFollowsAKilledOneSaysStartingFirst(t *testing.T) {
 	}
 }
 
-func TestHaltedStaysHaltedWhenTheShimIsKilled(t *testing.T) {
+func TestR03HaltedStaysHaltedWhenTheShimIsKilled(t *testing.T) {
 	b := newBench(t, "exit", "1")
 	first := b.up()
 	b.phase(Halted)

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-//
-func TestOutputIsBoundedAndNeverBlocks(t *testing.T) {
-	b := newBench(t, "flood", "64")
+func TestR06OutputIsBoundedAndNeverBlocks(t *testing.T) {
+	b := newBench(t, "flood", "1024")
 	shim := b.up()
 	b.raised("flooded")
 	b.phase(Running)

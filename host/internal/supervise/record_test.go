@@ -58,7 +58,7 @@ func TestStateIsWrittenInPlaceAndNeverGrows(t *testing.T) {
 	}
 }
 
-func TestTornWriteLeavesTheStateBefore(t *testing.T) {
+func TestH01TornWriteLeavesTheStateBefore(t *testing.T) {
 	for name, spoil := range map[string]func(slot []byte){
 		"zeros":  func(b []byte) { clear(b) },
 		"halved": func(b []byte) { clear(b[slotSize/2:]) },

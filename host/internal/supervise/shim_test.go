@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-//
-func TestProcessThatFailsIsCountedAndHalted(t *testing.T) {
+func TestR03ProcessThatFailsIsCountedAndHalted(t *testing.T) {
 	b := newBench(t, "exit", "1")
 	shim := b.up()
 	s := b.phase(Halted)
@@ -31,7 +30,7 @@ func TestProcessThatFailsIsCountedAndHalted(t *testing.T) {
 	}
 }
 
-func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+func TestR03BackoffDoublesUpToItsLimit(t *testing.T) {
 	for n, want := range map[int]time.Duration{
 		0: 100 * time.Millisecond, 1: 100 * time.Millisecond, 2: time.Second, 3: 2 * time.Second, 4: 4 * time.Second,
 		5: 8 * time.Second, 6: 16 * time.Second, 7: 30 * time.Second, 1000: 30 * time.Second,
@@ -119,8 +118,7 @@ func TestOnceRunsOncePerDefinition(t *testing.T) {
 	}
 }
 
-//
-func TestProgramThatCannotBeStartedIsRetried(t *testing.T) {
+func TestR09ProgramThatCannotBeStartedIsRetried(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -185,8 +183,7 @@ func TestProgramThatCannotBeStartedIsRetried(t *testing.T) {
 	}
 }
 
-//
-func TestProgramThatIsMissingHaltsAtTheLimit(t *testing.T) {
+func TestR09ProgramThatIsMissingHaltsAtTheLimit(t *testing.T) {
 	b := newBench(t, "live")
 	b.def.Command[0] = "/bin/nowhere"
 	shim := b.up()

@@ -3,14 +3,15 @@ package supervise
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-//
-func TestStopDuringBackoffStartsNothing(t *testing.T) {
+func TestR08StopDuringBackoffStartsNothing(t *testing.T) {
 	b := newBench(t, "exit", "1")
 	b.def.Backoff, b.def.BackoffMax = time.Hour, time.Hour
 	shim := b.up()
@@ -21,8 +22,7 @@ func TestStopDuringBackoffStartsNothing(t *testing.T) {
 	}
 }
 
-//
-func TestProcessThatIgnoresTheStopSignalIsKilled(t *testing.T) {
+func TestR04ProcessThatIgnoresTheStopSignalIsKilled(t *testing.T) {
 	b := newBench(t, "stubborn")
 	b.def.StopTimeout = 10 * time.Millisecond
 	shim := b.up()
@@ -36,8 +36,38 @@ func TestProcessThatIgnoresTheStopSignalIsKilled(t *testing.T) {
 	}
 }
 
-//
-func TestStopEndsWhatWasForkedOff(t *testing.T) {
+// What loses its parent is the shim's to bury, while the process itself lives on.
+func TestR04NoZombieIsLeft(t *testing.T) {
+	b := newBench(t, "daemon", "stays")
+	shim := b.up()
+	daemon := b.raised("daemon-up")
+	b.phase(Running)
+	pid, err := strconv.Atoi(daemon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kids, err := childrenOf(shim.Process.Pid); err != nil || !slices.ContainsFunc(kids, func(s stat) bool { return s.pid == pid }) {
+		t.Fatalf("the daemon is none of the shim's children: %+v, %v", kids, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	tick, end := time.NewTicker(5*time.Millisecond), time.After(30*time.Second)
+	defer tick.Stop()
+	for there := true; there; {
+		select {
+		case <-tick.C:
+			_, err := os.Lstat(filepath.Join("/proc", daemon))
+			there = err == nil
+		case <-end:
+			t.Fatal("the daemon is a zombie")
+		}
+	}
+	b.phase(Running)
+	b.down(shim)
+}
+
+func TestR07StopEndsWhatWasForkedOff(t *testing.T) {
 	b := newBench(t, "daemon", "stays")
 	shim := b.up()
 	daemon := b.raised("daemon-up")
@@ -48,7 +78,7 @@ func TestStopEndsWhatWasForkedOff(t *testing.T) {
 }
 
 // R-07, and never two.
-func TestExitEndsWhatWasForkedOffBeforeTheNextStart(t *testing.T) {
+func TestR07ExitEndsWhatWasForkedOffBeforeTheNextStart(t *testing.T) {
 	b := newBench(t, "daemon", "leaves")
 	b.def.FailureLimit = 1
 	shim := b.up()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnlyWhatTheLauncherStartedIsAShim(t *testing.T) {
+func TestR01OnlyWhatTheLauncherStartedIsAShim(t *testing.T) {
 	dir := t.TempDir()
 	launcher := filepath.Join(dir, "launcher", "mesh-host")
 	over := filepath.Join(dir, "process", "web")

@@ -16,7 +16,7 @@ import (
 )
 
 // The cases of a bundle that need the programs themselves; the others are beside
-// the reader (bundle/testdata/cases has the list).
+// the reader (lab/hardcases/testdata/cases has the list).
 
 // machine makes an empty folder that mesh-host takes for a machine.
 func (b *bench) machine(name string) {

@@ -25,18 +25,18 @@ func TestEngines(t *testing.T) {
 				name string
 				run  func(*lab)
 			}{
-				{"Life", life1},
+				{"C-06 Life", life1},
 				{"AllMembers", allMembers},
 				{"StateIsCovered", stateIsCovered},
-				{"Drift", driftIsRepaired},
-				{"ChangedImage", changedImage},
+				{"C-01 Drift", driftIsRepaired},
+				{"C-03 ChangedImage", changedImage},
 				{"BadImage", badImage},
-				{"Foreign", foreign},
+				{"C-02 Foreign", foreign},
 				{"Failing", failing},
-				{"Flood", flood},
+				{"C-04 Flood", flood},
 				{"Pull", pull},
-				{"Killed", killed},
-				{"Down", down}, // last: it starts the runtime anew
+				{"C-03 Killed", killed},
+				{"C-05 Down", down}, // last: it starts the runtime anew
 			} {
 				t.Run(test.name, func(t *testing.T) {
 					in := *l

@@ -181,7 +181,7 @@ func (b *bench) state() string {
 
 // A host that is killed at any call of a replacement, before the runtime hears of
 // it or after it did what was asked, ends where one ends that is not.
-func TestKilledAtEveryCallOfAReplacement(t *testing.T) {
+func TestC01C03KilledAtEveryCallOfAReplacement(t *testing.T) {
 	for _, flavor := range []string{"podman", "docker"} {
 		for _, from := range []string{"ours", "somebody's"} {
 			t.Run(flavor+" "+from, func(t *testing.T) { killAtEveryCall(t, flavor, from == "ours") })
@@ -289,7 +289,24 @@ func TestWhatDoesNotStartGivesTheOldOneBack(t *testing.T) {
 	}
 }
 
-func TestForeignIsRefusedUntouched(t *testing.T) {
+func TestC01StoppedOrHalfRemovedIsReplaced(t *testing.T) {
+	for _, status := range []string{"exited", "created", "paused", "dead", "removing"} {
+		b := newBench(t, "docker")
+		w := wish(t, spec(imageDigest(0), ""))
+		rec := b.apply(w, nil)
+		k := b.fake.containers()["web"]
+		k.Status = status
+		b.fake.put("web", k)
+		b.apply(w, rec)
+		all := b.fake.containers()
+		if len(all) != 1 || all["web"].Status != "running" {
+			t.Errorf("%s: %+v", status, all)
+		}
+		remove(b, rec)
+	}
+}
+
+func TestC02ForeignIsRefusedUntouched(t *testing.T) {
 	b := newBench(t, "podman")
 	w := wish(t, spec(imageDigest(0), ""))
 	b.fake.put("web", kept{ID: strings.Repeat("a", 64), Status: "running", Started: "2020-01-01T00:00:00Z"})
@@ -310,7 +327,7 @@ func TestForeignIsRefusedUntouched(t *testing.T) {
 	}
 }
 
-func TestSecondPassOnlyAsks(t *testing.T) {
+func TestH06SecondPassOnlyAsks(t *testing.T) {
 	b := newBench(t, "podman")
 	w := wish(t, spec(imageDigest(0), ""))
 	rec := b.apply(w, nil)
@@ -321,7 +338,7 @@ func TestSecondPassOnlyAsks(t *testing.T) {
 	}
 }
 
-func TestRemovedByHandComesBackWithoutAPull(t *testing.T) {
+func TestC06RemovedByHandComesBackWithoutAPull(t *testing.T) {
 	b := newBench(t, "podman")
 	w := wish(t, spec(imageDigest(0), ""))
 	rec := b.apply(w, nil)
@@ -354,7 +371,7 @@ func TestPinnedReferenceIsPulledOnce(t *testing.T) {
 	}
 }
 
-func TestRuntimeThatIsDownIsNamed(t *testing.T) {
+func TestC05RuntimeThatIsDownIsNamed(t *testing.T) {
 	l := layout.Layout{Root: t.TempDir()}
 	k := New(Config{Layout: l})
 	w := wish(t, spec(imageDigest(0), ""))

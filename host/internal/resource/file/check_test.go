@@ -14,8 +14,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// F-08.
-func TestEditInTheSameSecondOfTheSameSizeIsFound(t *testing.T) {
+func TestF08EditInTheSameSecondOfTheSameSizeIsFound(t *testing.T) {
 	b := newBench(t)
 	w := want(t, `{"path":"/etc/it","content":"port = 80"}`)
 	rec := b.apply(w, nil)
@@ -32,8 +31,7 @@ func TestEditInTheSameSecondOfTheSameSizeIsFound(t *testing.T) {
 	b.text("/etc/it", "port = 80")
 }
 
-// F-08.
-func TestTouchIsNoDrift(t *testing.T) {
+func TestF08TouchIsNoDrift(t *testing.T) {
 	b := newBench(t)
 	w := want(t, `{"path":"/etc/it","content":"x"}`)
 	rec := b.apply(w, nil)
@@ -43,8 +41,7 @@ func TestTouchIsNoDrift(t *testing.T) {
 	}
 }
 
-// F-12.
-func TestLargeFileIsLookedAtInFlatMemory(t *testing.T) {
+func TestF12LargeFileIsLookedAtInFlatMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: this hashes 1 GiB")
 	}

@@ -26,8 +26,7 @@ func childBench(t *testing.T) *bench {
 	return benchAt(t, filepath.Join(root, "root"), filepath.Join(root, "content"))
 }
 
-// F-01.
-func TestImmutableFileFailsSaysSoAndConverges(t *testing.T) {
+func TestF01ImmutableFileFailsSaysSoAndConverges(t *testing.T) {
 	needRoot(t)
 	for _, what := range []string{"/etc/it", "/etc"} {
 		b := newBench(t)
@@ -53,8 +52,7 @@ func TestImmutableFileFailsSaysSoAndConverges(t *testing.T) {
 	}
 }
 
-// F-04.
-func TestMountsAreNamedAndNeverWrittenThrough(t *testing.T) {
+func TestF04MountsAreNamedAndNeverWrittenThrough(t *testing.T) {
 	if !inMountNamespace(t) {
 		return
 	}
@@ -73,8 +71,36 @@ func TestMountsAreNamedAndNeverWrittenThrough(t *testing.T) {
 	b.holds("/etc", "it source")
 }
 
-// F-10.
-func TestFullDiskLeavesTheOldFile(t *testing.T) {
+// A file of the lower layer is replaced in the upper one, and never written.
+func TestF04AnOverlayIsWrittenAbove(t *testing.T) {
+	if !inMountNamespace(t) {
+		return
+	}
+	b := newBench(t)
+	b.mkdir("/layers", 0o755)
+	b.must(unix.Mount("tmpfs", b.path("/layers"), "tmpfs", 0, "")) // an overlay takes no other as its upper layer
+	defer func() { b.must(unix.Unmount(b.path("/layers"), 0)) }()
+	for _, dir := range []string{"/layers/lower", "/layers/upper", "/layers/work"} {
+		b.mkdir(dir, 0o755)
+	}
+	b.write("/layers/lower/it", "theirs", 0o600)
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", b.path("/layers/lower"), b.path("/layers/upper"), b.path("/layers/work"))
+	err := unix.Mount("overlay", b.path("/etc"), "overlay", 0, options)
+	if err == unix.ENODEV || err == unix.EPERM {
+		t.Skipf("no overlay can be mounted here: %v", err)
+	}
+	b.must(err)
+	defer func() { b.must(unix.Unmount(b.path("/etc"), 0)) }()
+	rec := b.apply(want(t, `{"path":"/etc/it","mode":"0640","content":"new"}`), nil)
+	b.text("/etc/it", "new")
+	b.text("/layers/lower/it", "theirs")
+	b.mode("/layers/lower/it", 0o600)
+	b.remove(rec, "removed", "")
+	b.text("/etc/it", "theirs")
+	b.mode("/etc/it", 0o600)
+}
+
+func TestF10FullDiskLeavesTheOldFile(t *testing.T) {
 	if !inMountNamespace(t) {
 		return
 	}
@@ -89,7 +115,7 @@ func TestFullDiskLeavesTheOldFile(t *testing.T) {
 }
 
 // F-04 (a file system without owners and modes: EPERM), F-10.
-func TestCallsThatFailAreNamedAndLeaveTheOldFile(t *testing.T) {
+func TestF04F10CallsThatFailAreNamedAndLeaveTheOldFile(t *testing.T) {
 	if inChild() {
 		b := childBench(t)
 		_, err := b.try(want(t, os.Getenv(specVariable)), nil)
@@ -102,6 +128,7 @@ func TestCallsThatFailAreNamedAndLeaveTheOldFile(t *testing.T) {
 		{"write", "ENOSPC", "no space"},
 		{"fsync", "EIO", "sync: input/output error"},
 		{"fsync", "ENOSPC", "no space"},
+		{"fsync", "EDQUOT", "the disk quota is used up"},
 		{"fchmod", "EPERM", "chmod: operation not permitted: the file system may keep no owner or mode"},
 		{"fchown", "EPERM", "chown: operation not permitted: the file system may keep no owner or mode"},
 		{"renameat", "EROFS", "the file system is read-only"},
@@ -120,7 +147,7 @@ func TestCallsThatFailAreNamedAndLeaveTheOldFile(t *testing.T) {
 			}
 			cmd := again(t, strace(t, c.call, "error="+c.errno, 1, only)...)
 			for i, a := range cmd.Args {
-				cmd.Args[i] = strings.Replace(a, t.Name(), "TestCallsThatFailAreNamedAndLeaveTheOldFile", 1)
+				cmd.Args[i] = strings.Replace(a, t.Name(), "TestF04F10CallsThatFailAreNamedAndLeaveTheOldFile", 1)
 			}
 			cmd.Env = append(cmd.Env, rootVariable+"="+dir, specVariable+`={"path":"/etc/it","content":"new"}`)
 			out, err := cmd.CombinedOutput()
@@ -133,8 +160,7 @@ func TestCallsThatFailAreNamedAndLeaveTheOldFile(t *testing.T) {
 	}
 }
 
-// H-06.
-func TestCheckOfWhatIsAsDeclaredNeitherWritesNorSyncsNorStartsAnything(t *testing.T) {
+func TestH06CheckOfWhatIsAsDeclaredNeitherWritesNorSyncsNorStartsAnything(t *testing.T) {
 	w := want(t, `{"path":"/etc/it","content":"x"}`)
 	if inChild() {
 		k := New(Config{Layout: layout.Layout{Root: os.Getenv(rootVariable)}})
@@ -160,7 +186,7 @@ func TestCheckOfWhatIsAsDeclaredNeitherWritesNorSyncsNorStartsAnything(t *testin
 }
 
 // vfat and others have no second names.
-func TestKeptBesideWhereThereAreNoHardLinks(t *testing.T) {
+func TestF04KeptBesideWhereThereAreNoHardLinks(t *testing.T) {
 	w := want(t, `{"path":"/etc/it","content":"ours"}`)
 	if inChild() {
 		b := childBench(t)
@@ -214,8 +240,7 @@ func killedAnywhere(t *testing.T, prepare func(b *bench), settle func(b *bench))
 	t.Logf("killed at %d points", kills)
 }
 
-// F-09.
-func TestKilledApplyLeavesTheOldFileOrTheNew(t *testing.T) {
+func TestF09KilledApplyLeavesTheOldFileOrTheNew(t *testing.T) {
 	w := want(t, `{"path":"/etc/it","mode":"0600","content":"new"}`)
 	if inChild() {
 		_, err := childBench(t).try(w, nil)
@@ -236,8 +261,7 @@ func TestKilledApplyLeavesTheOldFileOrTheNew(t *testing.T) {
 	})
 }
 
-// F-09, H-03.
-func TestKilledRemoveGivesBackAndKeepsBesideInTheEnd(t *testing.T) {
+func TestF09H03KilledRemoveGivesBackAndKeepsBesideInTheEnd(t *testing.T) {
 	w := want(t, `{"path":"/etc/it","content":"ours"}`)
 	if inChild() {
 		b := childBench(t)

@@ -53,7 +53,7 @@ func (b *bench) refuses(spec, really string, says ...string) {
 
 func evil(p string) string { return `{"path":"` + p + `","content":"evil"}` }
 
-func TestLinksToTheHostsOwnAreRefusedWhereTheyLead(t *testing.T) {
+func TestU10LinksToTheHostsOwnAreRefusedWhereTheyLead(t *testing.T) {
 	b := newOwn(t)
 	b.link("/opt/state", "/var/lib/nox-mesh")
 	b.link("/opt/lib", "../var/lib")
@@ -94,7 +94,7 @@ func TestTheHostsOwnIsKnownWhereASymlinkLeadsToIt(t *testing.T) {
 	b.refuses(`{"path":"/srv/moved","directory":true,"mode":"0777"}`, "", "the host's own state")
 }
 
-func TestMountsOfTheHostsOwnAreRefused(t *testing.T) {
+func TestU10MountsOfTheHostsOwnAreRefused(t *testing.T) {
 	if !inMountNamespace(t) {
 		return
 	}
@@ -153,7 +153,7 @@ func TestTheProcFileSystemLeadsNowhere(t *testing.T) {
 	}
 }
 
-func TestAUnitThatComesByItsDigestIsReadBeforeItIsPutInPlace(t *testing.T) {
+func TestU10AUnitThatComesByItsDigestIsReadBeforeItIsPutInPlace(t *testing.T) {
 	b := newOwn(t)
 	bad := b.add("[Unit]\nConflicts=%p-host.service\n").String()
 	good := b.add("[Unit]\nConflicts=other.service\n").String()
@@ -173,7 +173,7 @@ func TestAUnitThatComesByItsDigestIsReadBeforeItIsPutInPlace(t *testing.T) {
 }
 
 // What declaration.Parse cannot see: what is there leads on.
-func TestASymlinkOfSystemdsStaysInItsDirectories(t *testing.T) {
+func TestU10ASymlinkOfSystemdsStaysInItsDirectories(t *testing.T) {
 	b := newOwn(t)
 	const dir = "/etc/systemd/system/"
 	b.link(dir+"out", "/srv")

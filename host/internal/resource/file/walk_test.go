@@ -7,7 +7,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-func TestRootsLinksOnTheWayAreFollowedBelowTheRoot(t *testing.T) {
+func TestF02RootsLinksOnTheWayAreFollowedBelowTheRoot(t *testing.T) {
 	for name, target := range map[string]string{
 		"absolute":             "/run",
 		"relative":             "../run",
@@ -29,7 +29,7 @@ func TestRootsLinksOnTheWayAreFollowedBelowTheRoot(t *testing.T) {
 	}
 }
 
-func TestNoLinkLeadsOutOfTheRoot(t *testing.T) {
+func TestF02NoLinkLeadsOutOfTheRoot(t *testing.T) {
 	outside := t.TempDir()
 	b := newBench(t)
 	b.link("/etc/out", outside)
@@ -39,14 +39,14 @@ func TestNoLinkLeadsOutOfTheRoot(t *testing.T) {
 	}
 }
 
-func TestALoopOfLinksIsAnError(t *testing.T) {
+func TestF02ALoopOfLinksIsAnError(t *testing.T) {
 	b := newBench(t)
 	b.link("/etc/a", "b")
 	b.link("/etc/b", "a")
 	b.fails(want(t, `{"path":"/etc/a/it","content":"x"}`), "too many levels of symbolic links")
 }
 
-func TestALinkWhereOthersMayWriteIsNotFollowed(t *testing.T) {
+func TestF02ALinkWhereOthersMayWriteIsNotFollowed(t *testing.T) {
 	for _, mode := range []os.FileMode{0o777, 0o775, 0o777 | os.ModeSticky} {
 		b := newBench(t)
 		b.mkdir("/tmp", 0o755)
@@ -62,7 +62,7 @@ func TestALinkWhereOthersMayWriteIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestAUsersLinkDoesNotLeadRoot(t *testing.T) {
+func TestF02AUsersLinkDoesNotLeadRoot(t *testing.T) {
 	needRoot(t)
 	b := newBench(t)
 	b.mkdir("/home/bob", 0o755)
@@ -78,7 +78,7 @@ func TestAUsersLinkDoesNotLeadRoot(t *testing.T) {
 
 // Somebody flips the name and its directory between a thing and a symlink to a
 // place outside, as fast as he can, while the host writes.
-func TestSwappingNamesLeadsNobodyOutside(t *testing.T) {
+func TestF02SwappingNamesLeadsNobodyOutside(t *testing.T) {
 	outside := t.TempDir()
 	b := newBench(t)
 	b.write("/etc/victim", "theirs", 0o600)

@@ -37,8 +37,7 @@ func (b *bench) attribute(p, name string) string {
 	return string(v[:n])
 }
 
-// F-03.
-func TestAttributesOfAReplacedFileAreKept(t *testing.T) {
+func TestF03AttributesOfAReplacedFileAreKept(t *testing.T) {
 	b := newBench(t)
 	b.write("/etc/it", "before", 0o600)
 	b.setAttribute("/etc/it", "user.colour", "green")
@@ -52,8 +51,7 @@ func TestAttributesOfAReplacedFileAreKept(t *testing.T) {
 	}
 }
 
-// F-03.
-func TestAnACLIsKeptUnderExactlyTheMode(t *testing.T) {
+func TestF03AnACLIsKeptUnderExactlyTheMode(t *testing.T) {
 	b := newBench(t)
 	b.write("/etc/it", "before", 0o600)
 	b.setAttribute("/etc/it", acl, aclOf4711)
@@ -68,8 +66,7 @@ func TestAnACLIsKeptUnderExactlyTheMode(t *testing.T) {
 	b.mode("/etc/it", 0o600)
 }
 
-// F-03.
-func TestCapabilitiesSurviveTheOwnerAndTheContent(t *testing.T) {
+func TestF03CapabilitiesSurviveTheOwnerAndTheContent(t *testing.T) {
 	needRoot(t)
 	setcap, err := exec.LookPath("setcap")
 	if err != nil {
@@ -87,8 +84,7 @@ func TestCapabilitiesSurviveTheOwnerAndTheContent(t *testing.T) {
 	}
 }
 
-// F-03.
-func TestWhatAStrangerSetIsLostAndSaid(t *testing.T) {
+func TestF03WhatAStrangerSetIsLostAndSaid(t *testing.T) {
 	needRoot(t)
 	b := newBench(t)
 	b.write("/etc/it", "before", 0o600)

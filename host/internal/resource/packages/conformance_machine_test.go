@@ -37,7 +37,7 @@ func sign(t testing.TB, b []byte) []byte {
 }
 
 // The kind keeps the promises of all kinds. It is killed there itself, where
-// TestKilledAnywhereConverges kills the manager.
+// TestP02KilledAnywhereConverges kills the manager.
 func TestPackageKeepsThePromises(t *testing.T) {
 	s := pacmanSort
 	s.require(t)
@@ -143,11 +143,10 @@ func TestSignaturesAreCheckedTwice(t *testing.T) {
 	w.tidy()
 }
 
-// P-04.
-func TestAFullDiskIsNeverCalledInstalled(t *testing.T) {
+func TestP04AFullDiskIsNeverCalledInstalled(t *testing.T) {
 	if os.Getenv(hostVariable) == "" {
 		pacmanSort.require(t)
-		cmd := exec.Command("unshare", "-m", os.Args[0], "-test.run=^TestAFullDiskIsNeverCalledInstalled$", "-test.v")
+		cmd := exec.Command("unshare", "-m", os.Args[0], "-test.run=^TestP04AFullDiskIsNeverCalledInstalled$", "-test.v")
 		cmd.Env = append(os.Environ(), hostVariable+"=namespace")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)

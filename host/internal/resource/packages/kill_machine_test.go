@@ -66,7 +66,7 @@ func (w *world) writes(do func()) map[string][]int {
 
 // P-02. Each of install, upgrade, repair and removal is killed at each call that
 // changes something; the next pass makes it good, unattended.
-func TestKilledAnywhereConverges(t *testing.T) {
+func TestP02KilledAnywhereConverges(t *testing.T) {
 	if _, err := exec.LookPath("strace"); err != nil {
 		t.Skip("strace is not installed")
 	}
@@ -170,7 +170,7 @@ func TestKilledAnywhereConverges(t *testing.T) {
 }
 
 // P-03: what a dead pacman left.
-func TestAbandonedLocks(t *testing.T) {
+func TestP03AbandonedLocks(t *testing.T) {
 	w := newWorld(t, pacmanSort)
 	lock := w.l.Path("/var/lib/pacman/db.lck")
 	one := w.wish(hello("1"))
@@ -191,8 +191,7 @@ func TestAbandonedLocks(t *testing.T) {
 	w.tidy()
 }
 
-// P-07.
-func TestOneThatHangsFloodsAndAsks(t *testing.T) {
+func TestP07OneThatHangsFloodsAndAsks(t *testing.T) {
 	each(t, func(w *world) {
 		r := hello("1")
 		r.after = `read answer || true; if [ -e /go ]; then exit 0; fi; echo asked > /begun; while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`
@@ -213,7 +212,7 @@ func TestOneThatHangsFloodsAndAsks(t *testing.T) {
 const hostVariable = "NOX_PACKAGES_TEST_ROOT"
 
 // P-02, the other way round: the host dies, and the manager does its work.
-func TestTheManagerOutlivesTheHost(t *testing.T) {
+func TestP02TheManagerOutlivesTheHost(t *testing.T) {
 	for _, s := range sorts {
 		t.Run(s.name, func(t *testing.T) {
 			s.require(t)
@@ -225,7 +224,7 @@ func TestTheManagerOutlivesTheHost(t *testing.T) {
 				return
 			}
 			w := newWorld(t, s)
-			host := exec.Command(os.Args[0], "-test.run=^TestTheManagerOutlivesTheHost$/^"+s.name+"$")
+			host := exec.Command(os.Args[0], "-test.run=^TestP02TheManagerOutlivesTheHost$/^"+s.name+"$")
 			host.Env = append(os.Environ(), hostVariable+"="+w.l.Root)
 			if err := host.Start(); err != nil {
 				t.Fatal(err)

@@ -14,8 +14,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 )
 
-// P-11, P-12.
-func TestLifeOfAPackage(t *testing.T) {
+func TestP11P12LifeOfAPackage(t *testing.T) {
 	each(t, func(w *world) {
 		one, two := w.wish(hello("1")), w.wish(hello("2"))
 		rec := w.apply(one, nil)
@@ -40,8 +39,7 @@ func TestLifeOfAPackage(t *testing.T) {
 	})
 }
 
-// P-01.
-func TestDriftIsRepaired(t *testing.T) {
+func TestP01DriftIsRepaired(t *testing.T) {
 	each(t, func(w *world) {
 		one := w.wish(hello("1"))
 		rec := w.apply(one, nil)
@@ -74,8 +72,7 @@ func TestDriftIsRepaired(t *testing.T) {
 	})
 }
 
-// P-12.
-func TestWhatWasThereBeforeStays(t *testing.T) {
+func TestP12WhatWasThereBeforeStays(t *testing.T) {
 	each(t, func(w *world) {
 		one, two := w.wish(hello("1")), w.wish(hello("2"))
 		file := w.file(hello("1"))
@@ -94,8 +91,7 @@ func TestWhatWasThereBeforeStays(t *testing.T) {
 	})
 }
 
-// P-10.
-func TestChangedConfigurationStaysAndIsSaid(t *testing.T) {
+func TestP10ChangedConfigurationStaysAndIsSaid(t *testing.T) {
 	each(t, func(w *world) {
 		rec := w.apply(w.wish(hello("1")), nil)
 		put(t, w.l.Path("/etc/hello.conf"), "mine\n", 0o644)
@@ -115,8 +111,19 @@ func TestChangedConfigurationStaysAndIsSaid(t *testing.T) {
 	})
 }
 
-// P-08.
-func TestHeldByTheAdministrator(t *testing.T) {
+func TestP10ConfigurationThatIsSavedIsSaid(t *testing.T) {
+	w := newWorld(t, pacmanSort)
+	rec := w.apply(w.wish(hello("1")), nil)
+	put(t, w.l.Path("/etc/hello.conf"), "mine\n", 0o644)
+	if note := w.remove(rec, declaration.Removed); !strings.Contains(note, "/etc/hello.conf.pacsave") {
+		t.Errorf("it says %q", note)
+	}
+	w.text("/etc/hello.conf.pacsave", "mine\n")
+	w.gone("/usr/bin/hello")
+	w.tidy()
+}
+
+func TestP08HeldByTheAdministrator(t *testing.T) {
 	each(t, func(w *world) {
 		one, two := w.wish(hello("1")), w.wish(hello("2"))
 		rec := w.apply(one, nil)
@@ -135,8 +142,7 @@ func TestHeldByTheAdministrator(t *testing.T) {
 	})
 }
 
-// P-05.
-func TestDamagedContentIsNeverHandedOver(t *testing.T) {
+func TestP05DamagedContentIsNeverHandedOver(t *testing.T) {
 	each(t, func(w *world) {
 		one := w.wish(hello("1"))
 		source := one.Resource.Package.Source
@@ -176,8 +182,7 @@ func TestWhatIsNotWhatItSaysIsRefused(t *testing.T) {
 	})
 }
 
-// P-09.
-func TestTheWordsOfTheManager(t *testing.T) {
+func TestP09TheWordsOfTheManager(t *testing.T) {
 	each(t, func(w *world) {
 		r := hello("1")
 		r.depends = "nothere"
@@ -207,8 +212,7 @@ func TestTheWordsOfTheManager(t *testing.T) {
 	})
 }
 
-// P-03.
-func TestALiveLockIsWaitedForAndNeverBroken(t *testing.T) {
+func TestP03ALiveLockIsWaitedForAndNeverBroken(t *testing.T) {
 	each(t, func(w *world) {
 		one := w.wish(hello("1"))
 		pid, free := w.taken(t, w.l)
@@ -228,8 +232,7 @@ func TestALiveLockIsWaitedForAndNeverBroken(t *testing.T) {
 	})
 }
 
-// P-06.
-func TestAnImmutableFileIsAFailure(t *testing.T) {
+func TestP06AnImmutableFileIsAFailure(t *testing.T) {
 	each(t, func(w *world) {
 		one, two := w.wish(hello("1")), w.wish(hello("2"))
 		rec := w.apply(one, nil)

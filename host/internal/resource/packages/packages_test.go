@@ -122,7 +122,7 @@ func files(t testing.TB, root string, n int) (all []database.File) {
 	return all
 }
 
-func TestAFileIsHashedAgainWhenItChanged(t *testing.T) {
+func TestP01AFileIsHashedAgainWhenItChanged(t *testing.T) {
 	root := t.TempDir()
 	is := database.Package{Installed: true, Files: files(t, root, 1)}
 	later := clock.At(time.Now().Add(time.Hour)) // so that what was made just now is settled

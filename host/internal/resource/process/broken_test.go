@@ -121,7 +121,7 @@ func TestShimThatCannotWriteItsStateRuns(t *testing.T) {
 	}
 }
 
-func TestFolderThatIsGoneIsMadeAgainForOneProcess(t *testing.T) {
+func TestR02FolderThatIsGoneIsMadeAgainForOneProcess(t *testing.T) {
 	b := newBench(t, "live")
 	b.apply()
 	b.started(1)
@@ -191,7 +191,7 @@ func TestWithoutInotifyAChangeIsStillSeen(t *testing.T) {
 }
 
 // a shim that comes up while its process is being removed.
-func TestRemoveIsNotOutrun(t *testing.T) {
+func TestR02RemoveIsNotOutrun(t *testing.T) {
 	for range 3 {
 		b := newBench(t, "live")
 		b.apply()

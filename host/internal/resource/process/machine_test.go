@@ -75,7 +75,7 @@ func TestSystemdConforms(t *testing.T) {
 	conform(t, k.layout, k.sup, want.Resource.Process.Name, define(t, k, want))
 }
 
-func TestSystemdKeepsTheShimUp(t *testing.T) {
+func TestR02SystemdKeepsTheShimUp(t *testing.T) {
 	k, want := machine(t)
 	name := want.Resource.Process.Name
 	record := resource.Record{Key: want.Resource.Key()}

@@ -176,7 +176,7 @@ func (b *bench) await(ok func(supervise.State) bool) {
 	}
 }
 
-func TestFailingProcessIsNoDriftAndSaysWhy(t *testing.T) {
+func TestR03FailingProcessIsNoDriftAndSaysWhy(t *testing.T) {
 	b := newBench(t, "1")
 	b.kind.adjust = func(d *supervise.Definition) { d.Backoff, d.BackoffMax = time.Hour, time.Hour }
 	st := b.apply()
@@ -190,7 +190,7 @@ func TestFailingProcessIsNoDriftAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestHaltedProcessStaysDownUntilItIsChanged(t *testing.T) {
+func TestR03HaltedProcessStaysDownUntilItIsChanged(t *testing.T) {
 	b := newBench(t, "1")
 	b.apply()
 	b.await(func(s supervise.State) bool { return s.Phase == supervise.Halted })
@@ -209,7 +209,7 @@ func TestHaltedProcessStaysDownUntilItIsChanged(t *testing.T) {
 	}
 }
 
-func TestMissingProgramIsAFailureNotAnError(t *testing.T) {
+func TestR09MissingProgramIsAFailureNotAnError(t *testing.T) {
 	b := newBench(t, "live")
 	b.want.Resource.Process.Command[0] = "/bin/nowhere"
 	b.kind.adjust = func(d *supervise.Definition) { d.Backoff, d.BackoffMax = time.Hour, time.Hour }
@@ -278,7 +278,7 @@ func TestRestartKeepsNothingOfTheOldProcess(t *testing.T) {
 }
 
 // another host, a new one, finds what runs.
-func TestNewHostFindsTheProcess(t *testing.T) {
+func TestR02NewHostFindsTheProcess(t *testing.T) {
 	b := newBench(t, "live")
 	b.apply()
 	b.started(1)
@@ -290,7 +290,7 @@ func TestNewHostFindsTheProcess(t *testing.T) {
 }
 
 // two hosts that apply at once, or one that was killed in the middle.
-func TestTwoStartsAreOneProcess(t *testing.T) {
+func TestR02TwoStartsAreOneProcess(t *testing.T) {
 	b := newBench(t, "live")
 	b.apply()
 	b.started(1)
@@ -306,7 +306,7 @@ func TestTwoStartsAreOneProcess(t *testing.T) {
 }
 
 // the state names a PID that is a stranger's now.
-func TestRemoveNeverSignalsAStranger(t *testing.T) {
+func TestR01RemoveNeverSignalsAStranger(t *testing.T) {
 	b := newBench(t, "live")
 	b.apply()
 	s := b.state()
@@ -322,7 +322,7 @@ func TestRemoveNeverSignalsAStranger(t *testing.T) {
 	}
 }
 
-func TestRemoveEndsAProcessWhoseShimWasKilled(t *testing.T) {
+func TestR02RemoveEndsAProcessWhoseShimWasKilled(t *testing.T) {
 	b := newBench(t, "live")
 	b.apply()
 	s := b.state()

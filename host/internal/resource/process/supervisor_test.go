@@ -207,7 +207,7 @@ func TestForeignUnitIsNotTouchedUnlessTakenOver(t *testing.T) {
 	before.Unchanged(t, b.l.Root)
 }
 
-func TestMaskedUnitIsForeignAndSaid(t *testing.T) {
+func TestU01MaskedUnitIsForeignAndSaid(t *testing.T) {
 	l := layout.Layout{Root: t.TempDir()}
 	s := withStandIn(l)
 	if err := os.MkdirAll(l.UnitDir(), 0o755); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestALostConnectionIsTold(t *testing.T) {
+func TestU05ALostConnectionIsTold(t *testing.T) {
 	broken := &net.OpError{Op: "write", Net: "unix", Err: os.NewSyscallError("write", syscall.EPIPE)}
 	for _, c := range []struct {
 		err  error

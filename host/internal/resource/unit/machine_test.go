@@ -311,7 +311,7 @@ func TestMachineASomebodysUnitGoesBackToHowItWasFound(t *testing.T) {
 	h.sh("systemctl disable --now nox-v 2>&1")
 }
 
-func TestMachineKilledAtEveryCallConverges(t *testing.T) {
+func TestMachineH01KilledAtEveryCallConverges(t *testing.T) {
 	one, two := a("nox-a.service", sleeper, up+`, "drop_ins": {"a.conf": ""}`),
 		a("nox-a.service", strings.NewReplacer("1000", "1001", "multi-user", "graphical").Replace(sleeper), up)
 	for name, c := range map[string]struct {

@@ -51,7 +51,7 @@ func TestU09WhoTookItDown(t *testing.T) {
 	}
 }
 
-func TestUnmetConditions(t *testing.T) {
+func TestU06UnmetConditions(t *testing.T) {
 	list := [][]any{
 		{"ConditionPathExists", false, false, "/nope", int32(-1)},
 		{"ConditionVirtualization", false, true, "container", int32(-2)},

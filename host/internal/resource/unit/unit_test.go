@@ -41,6 +41,8 @@ func TestU01AMaskIsSomebodysWord(t *testing.T) {
 		t.Helper()
 		must(t, errors.Join(os.Remove(file), os.Symlink("/dev/null", file)))
 	}
+	null, err := os.Stat(os.DevNull)
+	must(t, err)
 	masked := func() bool { to, _ := os.Readlink(file); return to == "/dev/null" }
 	mask()
 	h.calls.took()
@@ -56,6 +58,9 @@ func TestU01AMaskIsSomebodysWord(t *testing.T) {
 	h.want(h.applied(), "removed unit:nox-a.service (somebody masked it, and it stays masked)")
 	if !masked() {
 		t.Error("the mask is gone")
+	}
+	if now, err := os.Stat(os.DevNull); err != nil || !os.SameFile(null, now) || now.Mode() != null.Mode() {
+		t.Errorf("%s was touched: %v, %v", os.DevNull, now, err)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsSaidOfAFailure(t *testing.T) {
+func TestP07WhatIsSaidOfAFailure(t *testing.T) {
 	for name, c := range map[string]struct{ out, want string }{
 		"pacman": {
 			"loading packages...\nresolving dependencies...\nerror: failed to prepare transaction (could not satisfy dependencies)\n:: unable to satisfy dependency 'b' required by a\n",
@@ -29,7 +29,7 @@ func TestWhatIsSaidOfAFailure(t *testing.T) {
 	}
 }
 
-func TestOneThatWasKilledIsInterrupted(t *testing.T) {
+func TestP02OneThatWasKilledIsInterrupted(t *testing.T) {
 	_, err := Run(context.Background(), Line{Path: "/bin/sh", Args: []string{"-c", "echo words; kill -KILL $$"}})
 	if !errors.As(err, new(Interrupted)) || !strings.Contains(err.Error(), "words") {
 		t.Errorf("killed: %v", err)

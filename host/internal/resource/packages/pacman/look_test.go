@@ -66,7 +66,7 @@ func TestLookReadsWhatPacmanWrote(t *testing.T) {
 	}
 }
 
-func TestLookSeesWhatAKillLeft(t *testing.T) {
+func TestP02LookSeesWhatAKillLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(dir string) error
 		says string
