@@ -98,7 +98,7 @@ func (s *Store) begin() error {
 	name := filepath.Join(s.dir, v1.ImageLayoutFile)
 	b, err := input.ReadFile(name, 4<<10)
 	// What is no file of that size is wrong, as a file that says something else.
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && fault.KindOf(err) != fault.Refused {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, input.ErrNotRegular) && fault.KindOf(err) != fault.Refused {
 		return err
 	}
 	if strings.TrimSpace(string(b)) != layoutBytes {

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -10,8 +11,11 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// Regular opens a regular file. What else stands in its place is a fault of kind
-// Refused and holds nobody up: the open(2) of a pipe waits for its other end, and no
+// ErrNotRegular is in the chain of the error for what is there and no regular file.
+var ErrNotRegular = errors.New("is not a regular file")
+
+// Regular opens a regular file. What else stands in its place is ErrNotRegular and
+// holds nobody up: the open(2) of a pipe waits for its other end, and no
 // signal that is handled ends that.
 func Regular(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -20,7 +24,7 @@ func Regular(path string) (*os.File, fs.FileInfo, error) {
 	}
 	fi, err := f.Stat()
 	if err == nil && !fi.Mode().IsRegular() {
-		err = fault.Refusedf("%q is not a regular file", path)
+		err = fault.Failedf("%q %w", path, ErrNotRegular)
 	}
 	if err != nil {
 		f.Close()

@@ -25,7 +25,7 @@ func TestWhatIsOpenedByName(t *testing.T) {
 		t.Errorf("one that is too long: %v", err)
 	}
 	for _, other := range []string{pipe, dir, "/dev/null"} {
-		if _, _, err := Regular(other); fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), other) {
+		if _, _, err := Regular(other); !errors.Is(err, ErrNotRegular) || fault.KindOf(err) != fault.Failed || !strings.Contains(err.Error(), other) {
 			t.Errorf("%s: %v", other, err)
 		}
 	}

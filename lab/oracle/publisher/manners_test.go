@@ -67,7 +67,7 @@ func TestCommonMistakes(t *testing.T) {
 		{"verify --trust keys folder", 3, "no finished release"},
 		{"bundle create", 2, "; see"},
 		{"bundle create none --keys keys --counter 1 --out o", 1, "none: no such file"},
-		{"bundle create folder --keys keys --counter 1 --out o", 3, "is not a regular file"},
+		{"bundle create folder --keys keys --counter 1 --out o", 1, "is not a regular file"},
 		{"bundle create file --keys keys --counter 1 --out o", 3, "line 1"},
 		{"bundle create file --keys keys --counter 1", 2, "--out and --counter are needed"},
 		{"bundle create file --keys keys --counter 1 --out o --file x", 2, "is not TITLE=PATH"},

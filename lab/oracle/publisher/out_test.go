@@ -50,13 +50,13 @@ func TestBuildIntoAUsedDirectory(t *testing.T) {
 func TestOutIsNoDirectory(t *testing.T) {
 	d := newDesk(t)
 	d.put("file", "mine")
-	d.fault("a file", d.mesh(build("file", one)...), 1, "it is there, and no directory; give another --out")
+	d.fault("a file", d.mesh(build("file", one)...), 3, "is there, and no directory; give another name")
 	d.fault("below a file", d.mesh(build("file/o", one)...), 1, "not a directory")
 	if b, err := os.ReadFile(d.path("file")); string(b) != "mine" {
 		t.Errorf("the file is %q, %v", b, err)
 	}
 	must(t, os.Symlink("nowhere", d.path("dangling")))
-	d.fault("a dangling link", d.mesh(build("dangling", one)...), 1, "; give another --out")
+	d.fault("a dangling link", d.mesh(build("dangling", one)...), 3, "is a symlink, and what it leads to is not there; make the directory")
 	must(t, os.Mkdir(d.path("real"), 0o755))
 	must(t, os.Symlink("real", d.path("link")))
 	d.ok(build("link", one)...)

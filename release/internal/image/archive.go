@@ -156,6 +156,9 @@ type section struct {
 // openFile opens a regular file. A pipe in its place does not hold us up.
 func openFile(name string) (*os.File, error) {
 	f, _, err := input.Regular(name)
+	if errors.Is(err, input.ErrNotRegular) {
+		return nil, fault.Refusedf("%w", err)
+	}
 	return f, err
 }
 

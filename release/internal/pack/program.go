@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/buildinfo"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -54,7 +55,11 @@ func ReadProgram(file string) (Program, error) {
 }
 
 func readProgram(file string) ([]byte, error) {
-	return input.ReadFile(file, maxProgram)
+	b, err := input.ReadFile(file, maxProgram)
+	if errors.Is(err, input.ErrNotRegular) {
+		return nil, fault.Refusedf("%w", err)
+	}
+	return b, err
 }
 
 func (p *Program) ask() error {
