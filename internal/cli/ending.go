@@ -55,7 +55,8 @@ func untilTold(parent context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(e.told)
+		// The signals stay taken: the program is as good as over, and one that comes now
+		// would make another end of the one it has.
 		close(stopped)
 		<-done
 		end(nil)
