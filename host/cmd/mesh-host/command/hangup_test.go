@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -20,10 +21,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAHangupEndsNoService: SIGHUP, which ends every other command, has it read its
-// configuration again, and SIGTERM ends it.
-func TestAHangupEndsNoService(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "run", "--root", t.TempDir())
+// aService starts one, and ends it when it takes too long.
+func aService(t *testing.T, root string) (cmd *exec.Cmd, log io.ReadCloser) {
+	t.Helper()
+	cmd = exec.CommandContext(t.Context(), os.Args[0], "run", "--root", root)
 	cmd.Env = append(os.Environ(), "COMMAND_TEST_PROGRAM=1")
 	log, err := cmd.StderrPipe()
 	if err != nil {
@@ -33,7 +34,14 @@ func TestAHangupEndsNoService(t *testing.T) {
 		t.Fatal(err)
 	}
 	stuck := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
-	defer stuck.Stop()
+	t.Cleanup(func() { stuck.Stop() })
+	return cmd, log
+}
+
+// TestAHangupEndsNoService: SIGHUP, which ends every other command, has it read its
+// configuration again, and SIGTERM ends it.
+func TestAHangupEndsNoService(t *testing.T) {
+	cmd, log := aService(t, t.TempDir())
 	// It says that it runs a moment before it listens for the signal.
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -69,17 +77,7 @@ func TestAHangupEndsNoService(t *testing.T) {
 // H-11: the journal is restarted, and nobody reads the log any more.
 func TestH11AServiceOutlivesTheReaderOfItsLog(t *testing.T) {
 	root := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "run", "--root", root)
-	cmd.Env = append(os.Environ(), "COMMAND_TEST_PROGRAM=1")
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stuck := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
-	defer stuck.Stop()
+	cmd, log := aService(t, root)
 	for s := bufio.NewScanner(log); s.Scan() && !strings.Contains(s.Text(), `msg="mesh-host runs"`); {
 	}
 	log.Close()
