@@ -10,17 +10,20 @@ import (
 	"testing"
 )
 
-// strace runs mesh-release and does something to the n-th of its calls; hit says
-// that there were so many. The programs it starts are let be: their calls are not
-// these.
-func (d *desk) strace(call, what string, n int, args ...string) (r result, hit bool) {
+// strace runs mesh-release and does something to the n-th of its calls. strace counts
+// the calls of each thread for itself, so hits, how often it was done, may be 0, 1 or
+// more. The programs it starts are let be: their calls are not these.
+func (d *desk) strace(call, what string, n int, args ...string) (r result, hits int) {
 	d.t.Helper()
 	log := d.path("strace.log")
 	r = d.command(context.Background(), "strace", append([]string{"-f", "-qq", "-o", log, "-e", "trace=" + call,
 		"-e", fmt.Sprintf("inject=%s:%s:when=%d", call, what, n), shared.program}, args...)...)
 	b, err := os.ReadFile(log)
 	must(d.t, err)
-	return r, strings.Contains(string(b), "(INJECTED)") || strings.Contains(string(b), "killed by SIGKILL")
+	if hits = strings.Count(string(b), "(INJECTED)"); hits == 0 && strings.Contains(string(b), "killed by SIGKILL") {
+		hits = 1
+	}
+	return r, hits
 }
 
 // release puts a directory back to a release.
@@ -72,9 +75,9 @@ func TestAnErrorOfAnyCallLeavesTheOldRelease(t *testing.T) {
 			}
 			d.release("dist", one)
 			what := fmt.Sprintf("%s %d", call, n)
-			r, hit := d.strace(call, "error=EIO", n, args...)
+			r, hits := d.strace(call, "error=EIO", n, args...)
 			got := d.holds(what, "dist")
-			if !hit {
+			if hits == 0 {
 				if r.code != 0 || got != two {
 					t.Errorf("%s did not fail: exit %d, it holds %q\n%s", what, r.code, got, r.err)
 				}
@@ -95,6 +98,10 @@ func TestAnErrorOfAnyCallLeavesTheOldRelease(t *testing.T) {
 				} else if got != one {
 					t.Errorf("%s failed: it holds %q", what, got)
 				}
+			}
+			// A second error may have come while it tidied up: the next run does it then.
+			if hits > 1 {
+				d.ok(args...)
 			}
 			d.tidy(what, d.dir)
 		}
@@ -118,9 +125,9 @@ func TestAKillOfAPackingLeavesAWholeRelease(t *testing.T) {
 			}
 			d.release("dist", one)
 			what := fmt.Sprintf("killed at %s %d", call, n)
-			_, hit := d.strace(call, "signal=KILL", n, args...)
+			_, hits := d.strace(call, "signal=KILL", n, args...)
 			got := d.holds(what, "dist")
-			if !hit {
+			if hits == 0 {
 				break
 			}
 			kills++
