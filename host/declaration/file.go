@@ -32,6 +32,9 @@ type File struct {
 	Owner, Group string
 	// Secret content is never printed, logged or reported.
 	Secret bool
+
+	// digest is that of Content.
+	digest digest.Digest
 }
 
 func (f *File) fields() []field {
@@ -55,7 +58,10 @@ func (f *File) check(o *object) {
 	if o.has("target") && o.has("mode") {
 		o.fault("mode", "has no meaning for a symlink")
 	}
-	if f.Secret && !o.has("content") {
+	if f.Content != nil {
+		f.digest = digestOf(*f.Content)
+	}
+	if f.Secret && !o.has("content") && !(o.recorded && o.has("source")) {
 		o.fault("secret", "is for content only")
 	}
 	switch {
@@ -69,6 +75,30 @@ func (f *File) check(o *object) {
 	default:
 		f.Mode = 0o644
 	}
+}
+
+// Digest is that of the content, wherever it comes from; "" for what has none.
+func (f *File) Digest() digest.Digest {
+	switch {
+	case f.Content == nil:
+		return f.Source
+	case f.digest == "": // it was not parsed
+		return digestOf(*f.Content)
+	}
+	return f.digest
+}
+
+// digestOf is digest.FromString without a copy of the text, of which there may be
+// thousands.
+func digestOf(text string) digest.Digest {
+	d := digest.SHA256.Digester()
+	var part [512]byte
+	for len(text) > 0 {
+		n := copy(part[:], text)
+		_, _ = d.Hash().Write(part[:n]) // never fails (hash.Hash)
+		text = text[n:]
+	}
+	return d.Digest()
 }
 
 func (f *File) rules() node {

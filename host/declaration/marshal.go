@@ -15,9 +15,16 @@ func (d *Declaration) Marshal() ([]byte, error) {
 }
 
 // Spec is the wish a resource states, in normal form: what the thing shall be,
-// without its id and its place in the order. Equal bytes mean the same wish.
+// without its id and its place in the order. Equal bytes mean the same wish. The
+// content of a file is named by its digest, wherever it comes from: what was applied
+// is known by it, and the text is in the declaration (a secret nowhere else).
 func (r *Resource) Spec() json.RawMessage {
-	b, err := encode(r.wish())
+	m := r.wish()
+	if f := r.File; f != nil && f.Content != nil {
+		delete(m, "content")
+		m["source"] = f.Digest()
+	}
+	b, err := encode(m)
 	if err != nil {
 		panic(fmt.Sprintf("internal error: a parsed resource cannot be written: %v", err))
 	}
@@ -32,7 +39,9 @@ func FromSpec(id string, spec json.RawMessage) (Resource, error) {
 	}
 	f := &faults{}
 	ms, _ := v.([]member)
-	r := parseResource(newObject(append(ms, member{"id", id}), "resource", f))
+	o := newObject(append(ms, member{"id", id}), "resource", f)
+	o.recorded = true
+	r := parseResource(o)
 	if len(f.list) > 0 {
 		return Resource{}, fmt.Errorf("cannot read a recorded resource: %s", f.list[0])
 	}

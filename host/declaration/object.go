@@ -61,6 +61,8 @@ type object struct {
 	faults  *faults
 	members []member
 	asked   []bool
+	// recorded: it is a Spec, which names content by its digest alone.
+	recorded bool
 }
 
 // newObject returns nil, and says so, when v is no object.

@@ -196,8 +196,14 @@ func TestSpecSpellsOutDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"content":"<x>","group":"root","mode":"0644","owner":"root","path":"/a","type":"file"}`
+	// printf '<x>' | sha256sum
+	const want = `{"group":"root","mode":"0644","owner":"root","path":"/a","source":"sha256:22305fe27eeb363e92ab4748095301613739505fc2da26e6fbd4971128c82876","type":"file"}`
 	if got := string(short.Resources[0].Spec()); got != want {
 		t.Errorf("%s", got)
+	}
+	// As hosts before 1.0 recorded it.
+	const old = `{"content":"<x>","group":"root","mode":"0644","owner":"root","path":"/a","type":"file"}`
+	if r, err := FromSpec("a", []byte(old)); err != nil || string(r.Spec()) != want {
+		t.Errorf("%+v, %v", r.File, err)
 	}
 }

@@ -31,6 +31,7 @@ type reviewer interface {
 func (e *Engine) checkOwn(d *declaration.Declaration) error {
 	own := layout.OwnPaths(e.Layout.Prefixes()...)
 	way, files, kinds := e.wayOf(d), e.ownFiles(), e.Surveyed()
+	way.known = map[string]string{} // thousands of files may be in a few directories
 	for i := range d.Resources {
 		r := &d.Resources[i]
 		here := fmt.Sprintf("resources[%d]", i)
@@ -164,13 +165,16 @@ type way struct {
 	layout layout.Layout
 	// links are the declared ones, by their paths.
 	links map[string]string
+	// known are directories, and where they led a moment ago; nil when each is looked
+	// at anew.
+	known map[string]string
 }
 
 // maxLinks is how many symlinks one path may lead through (path_resolution(7)).
 const maxLinks = 40
 
 func (e *Engine) wayOf(d *declaration.Declaration) way {
-	w := way{e.Layout, map[string]string{}}
+	w := way{layout: e.Layout, links: map[string]string{}}
 	for i := range d.Resources {
 		if f := d.Resources[i].File; f != nil && f.Target != "" {
 			w.links[f.Path] = f.Target
@@ -195,8 +199,17 @@ func (e *Engine) wayOf(d *declaration.Declaration) way {
 
 // place follows the symlinks on the way to the name at the end of p.
 func (w way) place(p string) (string, error) {
-	dir, err := w.follow(path.Dir(p))
-	return path.Join(dir, path.Base(p)), err
+	dir, ok := w.known[path.Dir(p)]
+	if !ok {
+		var err error
+		if dir, err = w.follow(path.Dir(p)); err != nil {
+			return "", err
+		}
+		if w.known != nil {
+			w.known[path.Dir(p)] = dir
+		}
+	}
+	return path.Join(dir, path.Base(p)), nil
 }
 
 // target refuses a symlink that leads to the host's own in the end, or one of

@@ -130,7 +130,7 @@ var references = map[declaration.Type]func(before json.RawMessage) ([]digest.Dig
 func nothing(json.RawMessage) ([]digest.Digest, error) { return nil, nil }
 
 func keepThing(k *content.Kept, key, id string, t declaration.Type, spec, before json.RawMessage) error {
-	// What names no content spells no digest: most are files with their text.
+	// What names no content spells no digest.
 	if bytes.Contains(spec, []byte(digest.SHA256+":")) {
 		r, err := declaration.FromSpec(id, spec)
 		if err != nil {

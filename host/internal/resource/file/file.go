@@ -118,6 +118,7 @@ func (k *Kind) Together(n int) resource.Kind {
 func (k *Kind) Surveyed() resource.Kind {
 	c := *k
 	c.chart = k.survey()
+	c.chart.known = map[inode]whereabouts{}
 	return &c
 }
 

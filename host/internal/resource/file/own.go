@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -15,7 +12,6 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
-	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
 // What is the host's own is refused where the directory of the name is held
@@ -26,119 +22,22 @@ import (
 // "/mnt/b/host/x", where /mnt/b is the state directory once more, is judged as
 // "/var/lib/nox-mesh/host/x".
 
-// An inode is a directory, however it is reached, and where it was reached by.
-type inode struct{ dev, ino, mount uint64 }
-
-func (i inode) same(o inode) bool { return i.dev == o.dev && i.ino == o.ino }
-
-// directoryAt says which directory name below fd is; ok is false when it is
-// none.
-func directoryAt(fd int, name string, flags int) (i inode, ok bool, err error) {
-	var st unix.Statx_t
-	const want = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_MNT_ID
-	if err := unix.Statx(fd, name, flags|unix.AT_NO_AUTOMOUNT, want, &st); err != nil {
-		return inode{}, false, err
-	}
-	i = inode{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Mnt_id}
-	return i, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
-}
-
-// A landmark is a directory that is the host's own or leads to it, by the path
-// the host knows it by.
-type landmark struct {
-	inode
-	path string
-	// below says that what is in it may be the host's own.
-	below bool
-}
-
-// A chart is what the installation owns, and the landmarks of it.
-type chart struct {
-	own   []layout.Own
-	marks []landmark
-}
-
-// survey looks where the host's own is: dozens of directories, for what may be
-// thousands of files.
-func (k *Kind) survey() *chart {
-	c := &chart{own: layout.OwnPaths(k.layout.Prefixes()...)}
-	seen := map[string]bool{}
-	for _, o := range c.own {
-		for p := o.Path; !seen[p]; p = path.Dir(p) {
-			seen[p] = true
-			if i, ok, err := directoryAt(unix.AT_FDCWD, k.layout.Path(p), 0); err == nil && ok {
-				c.marks = append(c.marks, landmark{i, p, p == o.Path || path.Base(o.Path) == layout.HostUnit && p == path.Dir(o.Path)})
-			}
-		}
-	}
-	return c
-}
-
-// elsewhere returns the landmarks and what is below them, when one of the directories on
-// the way is of their file system and reached by another mount: it may be a
-// part of theirs.
-func (k *Kind) elsewhere(c *chart, way []inode) []landmark {
-	marks := slices.Clip(c.marks) // the chart's own stay as they are
-	for _, m := range c.marks {
-		if !m.below || !slices.ContainsFunc(way, func(i inode) bool { return i.dev == m.dev && (i.mount != m.mount || i.mount == 0) }) {
-			continue
-		}
-		_ = filepath.WalkDir(k.layout.Path(m.path)+"/", func(p string, d os.DirEntry, err error) error {
-			if err != nil || !d.IsDir() {
-				return nil // what cannot be read by us cannot be written either
-			}
-			rel, err := filepath.Rel(k.layout.Path(m.path), p)
-			if i, ok, serr := directoryAt(unix.AT_FDCWD, p, unix.AT_SYMLINK_NOFOLLOW); err == nil && serr == nil && ok {
-				marks = append(marks, landmark{inode: i, path: path.Join(m.path, rel)})
-			}
-			return nil
-		})
-	}
-	return marks
-}
-
-// way returns the directories from that of the name up to the root.
-func (k *Kind) way(p *place) ([]inode, error) {
-	root, _, err := directoryAt(unix.AT_FDCWD, k.layout.Path("/"), 0)
-	if err != nil {
-		return nil, err
-	}
-	var out []inode
-	for up := range len(p.names) + 1 {
-		i, _, err := directoryAt(p.dir.FD(), strings.Repeat("../", up)+".", 0)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, i)
-	}
-	if !out[len(out)-1].same(root) {
-		return nil, errMoved
-	}
-	return out, nil
-}
-
 // spellings returns the paths the place has, seen from the landmarks.
 func (k *Kind) spellings(p *place, c *chart) ([]string, error) {
-	way, err := k.way(p)
+	dir, err := k.whereabouts(p, c)
 	if err != nil {
 		return nil, err
 	}
-	marks := k.elsewhere(c, way)
 	var out []string
-	for up, i := range way {
-		rest := append(slices.Clone(p.names[len(p.names)-up:]), p.missing...)
-		for _, m := range marks {
-			if m.same(i) {
-				out = append(out, path.Join(m.path, path.Join(rest...), p.name))
-			}
-		}
+	for _, known := range dir.paths {
+		out = append(out, path.Join(known, path.Join(p.missing...), p.name))
 	}
 	if len(p.missing) == 0 {
 		i, ok, err := directoryAt(p.dir.FD(), p.name, unix.AT_SYMLINK_NOFOLLOW)
 		if err != nil && !isNotExist(err) {
 			return nil, err
 		}
-		for _, m := range marks {
+		for _, m := range dir.marks {
 			if ok && m.same(i) {
 				out = append(out, m.path)
 			}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/opencontainers/go-digest"
-
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/account"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
@@ -49,10 +47,8 @@ func wishOf(f *declaration.File) *wish {
 		w.Kind = directory
 	case f.Target != "":
 		w.Kind, w.Target = symlink, f.Target
-	case f.Content != nil:
-		w.Kind, w.Digest = file, digest.FromString(*f.Content)
 	default:
-		w.Kind, w.Digest = file, f.Source
+		w.Kind, w.Digest = file, f.Digest()
 	}
 	return w
 }
