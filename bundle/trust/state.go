@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -73,11 +74,14 @@ func (s State) moveRoot(p *Policy) (State, error) {
 	return s, nil
 }
 
-// raise returns the state with the counter of a bundle's name at least n.
-func (s State) raise(name string, n uint64) State {
-	raised := map[string]uint64{name: n}
-	for k, v := range s.Counters {
-		raised[k] = max(v, raised[k])
+// raise returns the state with each counter, by a bundle's name, at least as given.
+func (s State) raise(counters map[string]uint64) State {
+	raised := maps.Clone(s.Counters)
+	if raised == nil {
+		raised = map[string]uint64{}
+	}
+	for name, n := range counters {
+		raised[name] = max(n, raised[name])
 	}
 	s.Counters = raised
 	return s
@@ -106,9 +110,7 @@ func Record(path string, p *Policy, counters map[string]uint64) error {
 			return err
 		}
 	}
-	for name, n := range counters {
-		s = s.raise(name, n)
-	}
+	s = s.raise(counters)
 	b, err := json.Marshal(s)
 	if err != nil {
 		return err
