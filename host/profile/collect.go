@@ -1,33 +1,120 @@
 package profile
 
 import (
-	"bytes"
 	"context"
-	"io"
-	"net"
-	"net/netip"
-	"os"
-	"regexp"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
-
-	"golang.org/x/sys/unix"
+	"sync"
+	"time"
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// maxFact bounds what is read of one file, in bytes.
-const maxFact = 64 << 10
+// How long a fact may take: those that are in small files or in the kernel, and
+// those for which a file system or another process has to answer.
+const (
+	near = 2 * time.Second
+	far  = 5 * time.Second
+)
 
-// Collect looks at the machine. It starts no child process and never fails:
-// what cannot be found out, is too large to be true, or comes after the end of
+// A fact is looked for by itself. It may return both, what it found and why
+// that is not all.
+type fact struct {
+	name  string // in the JSON
+	limit time.Duration
+	look  func(context.Context, source) (finding, error)
+}
+
+// A finding puts what was found where it belongs; nil is nothing.
+type finding func(*Profile, *Inventory)
+
+// runs are the facts of a Profile, has those of an Inventory.
+var (
+	runs = []fact{
+		{"distribution", near, func(_ context.Context, s source) (finding, error) {
+			release, err := s.release()
+			return func(p *Profile, _ *Inventory) {
+				p.Distribution, p.DistributionVersion = release["ID"], release["VERSION_ID"]
+			}, err
+		}},
+		{"init", near, func(_ context.Context, s source) (finding, error) {
+			name := s.init()
+			return func(p *Profile, _ *Inventory) { p.Init = name }, nil
+		}},
+		{"package_manager", near, func(_ context.Context, s source) (finding, error) {
+			name := s.packageManager()
+			return func(p *Profile, _ *Inventory) { p.PackageManager = name }, nil
+		}},
+		{"runtime", near, func(_ context.Context, s source) (finding, error) {
+			engine := s.engine()
+			return func(p *Profile, _ *Inventory) { p.Runtime = engine.name }, nil
+		}},
+		{"virtualisation", near, func(_ context.Context, s source) (finding, error) {
+			name := s.hypervisor()
+			return func(p *Profile, _ *Inventory) { p.Virtualisation = name }, nil
+		}},
+		{"container", near, func(_ context.Context, s source) (finding, error) {
+			name, err := s.container()
+			return func(p *Profile, _ *Inventory) { p.Container = name }, err
+		}},
+		{"hostname", near, func(_ context.Context, s source) (finding, error) {
+			name, err := s.hostname()
+			return func(p *Profile, _ *Inventory) { p.Hostname = name }, err
+		}},
+		{"machine_id", near, func(_ context.Context, s source) (finding, error) {
+			id, err := s.machineID()
+			return func(p *Profile, _ *Inventory) { p.MachineID = id }, err
+		}},
+		{"product_id", near, func(_ context.Context, s source) (finding, error) {
+			id, err := s.productID()
+			return func(p *Profile, _ *Inventory) { p.ProductID = id }, err
+		}},
+		{"memory_bytes", near, func(_ context.Context, s source) (finding, error) {
+			n, err := s.memory()
+			return func(p *Profile, _ *Inventory) { p.MemoryBytes = n }, err
+		}},
+	}
+	has = []fact{
+		{"addresses", near, func(_ context.Context, s source) (finding, error) {
+			all, err := s.ownInterfaces()
+			return func(_ *Profile, i *Inventory) { i.Interfaces, i.Addresses = all, flat(all) }, err
+		}},
+		{"package_manager_version", far, func(ctx context.Context, s source) (finding, error) {
+			version, err := s.packageManagerVersion(ctx)
+			return func(_ *Profile, i *Inventory) { i.PackageManagerVersion = version }, err
+		}},
+		{"runtime_version", far, func(ctx context.Context, s source) (finding, error) {
+			version, err := s.engineVersion(ctx)
+			return func(_ *Profile, i *Inventory) { i.RuntimeVersion = version }, err
+		}},
+		{"disks", near, func(_ context.Context, s source) (finding, error) {
+			disks, err := s.disks()
+			return func(_ *Profile, i *Inventory) { i.Disks = disks }, err
+		}},
+		{"file_systems", far, func(_ context.Context, s source) (finding, error) {
+			all, err := s.fileSystems()
+			return func(_ *Profile, i *Inventory) { i.FileSystems = all }, err
+		}},
+	}
+)
+
+// Collect looks at what the machine can run. It never fails: what cannot be
+// found out, is too large to be true, or comes after its deadline or the end of
 // ctx, is left empty. With a layout that is not the machine itself, the files
-// are those under its root; kernel, memory and processors stay the machine's.
+// are those under its root; what the kernel says stays the machine's.
 func Collect(ctx context.Context, l layout.Layout) Profile {
+	p, _ := machine(l).find(ctx, runs)
+	return p
+}
+
+// Look also looks at what the machine has, under the same rules. Inventory.Unknown
+// is about both; Version and Owned are left to who knows them.
+func Look(ctx context.Context, l layout.Layout) (Profile, Inventory) {
+	return machine(l).find(ctx, runs, has)
+}
+
+func (s source) find(ctx context.Context, lists ...[]fact) (Profile, Inventory) {
 	p := Profile{
 		Architecture: bundle.Architecture(runtime.GOARCH),
 		Init:         "none",
@@ -35,192 +122,32 @@ func Collect(ctx context.Context, l layout.Layout) Profile {
 		Schema:       declaration.Schema,
 		Kernel:       kernel(),
 	}
-	read := func(path string) []byte {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fact(path)
+	var inv Inventory
+	type result struct {
+		name  string
+		found finding
+		err   error
 	}
-	exists := func(paths ...string) bool {
-		for _, path := range paths {
-			if ctx.Err() != nil {
-				return false
+	var results []*result
+	var all sync.WaitGroup
+	for _, list := range lists {
+		for _, f := range list {
+			r := &result{name: f.name}
+			results = append(results, r)
+			all.Go(func() { r.found, r.err = s.looks.ask(ctx, s, f) })
+		}
+	}
+	all.Wait()
+	for _, r := range results {
+		if r.found != nil {
+			r.found(&p, &inv)
+		}
+		if r.err != nil {
+			if inv.Unknown == nil {
+				inv.Unknown = map[string]string{}
 			}
-			if _, err := os.Stat(l.Path(path)); err != nil {
-				return false
-			}
-		}
-		return true
-	}
-
-	// os-release(5): the first of the two that is there.
-	release := osRelease(read(l.Path("/etc/os-release")))
-	if release["ID"] == "" {
-		release = osRelease(read(l.Path("/usr/lib/os-release")))
-	}
-	p.Distribution, p.DistributionVersion = release["ID"], release["VERSION_ID"]
-
-	// sd_booted(3).
-	if exists("/run/systemd/system") {
-		p.Init = "systemd"
-	}
-	p.PackageManager = packageManager(release["ID"]+" "+release["ID_LIKE"], exists)
-	switch {
-	case exists("/usr/bin/podman"):
-		p.Runtime = "podman"
-	case exists("/usr/bin/dockerd"), exists("/run/docker.sock"):
-		p.Runtime = "docker"
-	}
-	p.Hostname = hostname(l, read)
-	p.MachineID = machineID(read(l.Path("/etc/machine-id")))
-	p.MemoryBytes = memory(read("/proc/meminfo"))
-	return p
-}
-
-// fact returns the content of a small regular file, or nil. It does not wait
-// for the other end of a fifo that lies in its place.
-func fact(path string) []byte {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		return nil
-	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return nil
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxFact+1))
-	if err != nil || len(b) > maxFact {
-		return nil
-	}
-	return b
-}
-
-// word is what a fact may be: short, and nothing that drives a terminal.
-var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~:-]{0,127}$`)
-
-func clean(s string) string {
-	if s = strings.TrimSpace(s); word.MatchString(s) {
-		return s
-	}
-	return ""
-}
-
-// osRelease reads the assignments of os-release(5). The values we ask for hold
-// no escapes in any distribution; one that does is left out by clean.
-func osRelease(b []byte) map[string]string {
-	m := map[string]string{}
-	for line := range bytes.Lines(b) {
-		k, v, ok := strings.Cut(strings.TrimSpace(string(line)), "=")
-		if !ok || strings.HasPrefix(k, "#") {
-			continue
-		}
-		if n := len(v); n >= 2 && (v[0] == '"' || v[0] == '\'') && v[n-1] == v[0] {
-			v = v[1 : n-1]
-		}
-		if k == "ID_LIKE" {
-			m[k] = strings.TrimSpace(v)
-			continue
-		}
-		m[k] = clean(v)
-	}
-	return m
-}
-
-// packageManager goes by the distribution first: on many Debian machines
-// pacman is a mere tool, and the other way round.
-func packageManager(ids string, exists func(...string) bool) string {
-	pacman := exists("/usr/bin/pacman")
-	apt := exists("/usr/bin/apt-get", "/usr/bin/dpkg")
-	for _, id := range strings.Fields(ids) {
-		switch {
-		case (id == "arch" || id == "archarm") && pacman:
-			return "pacman"
-		case (id == "debian" || id == "ubuntu") && apt:
-			return "apt"
+			inv.Unknown[r.name] = line(r.err.Error())
 		}
 	}
-	switch {
-	case pacman && exists("/var/lib/pacman/local"):
-		return "pacman"
-	case apt && exists("/var/lib/dpkg/status"):
-		return "apt"
-	}
-	return ""
-}
-
-func kernel() string {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return ""
-	}
-	return clean(unix.ByteSliceToString(u.Release[:]))
-}
-
-func hostname(l layout.Layout, read func(string) []byte) string {
-	if !l.IsMachine() {
-		if h := clean(string(read(l.Path("/etc/hostname")))); h != "" {
-			return h
-		}
-	}
-	h, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return clean(h)
-}
-
-var machineIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// machineID leaves out what machine-id(5) allows in an image ("uninitialized",
-// empty) and the all-zero one.
-func machineID(b []byte) string {
-	s := strings.TrimSpace(string(b))
-	if !machineIDForm.MatchString(s) || strings.Trim(s, "0") == "" {
-		return ""
-	}
-	return s
-}
-
-// memory reads MemTotal of proc_meminfo(5), which is in KiB.
-func memory(b []byte) int64 {
-	for line := range bytes.Lines(b) {
-		f := strings.Fields(string(line))
-		if len(f) != 3 || f[0] != "MemTotal:" || f[2] != "kB" {
-			continue
-		}
-		n, err := strconv.ParseInt(f[1], 10, 64)
-		if err != nil || n < 0 || n > 1<<50 {
-			return 0
-		}
-		return n << 10
-	}
-	return 0
-}
-
-// maxAddresses bounds Addresses: a machine that runs containers can have
-// thousands.
-const maxAddresses = 64
-
-// Addresses returns the machine's global unicast addresses, sorted, without
-// repetition, at most 64; nil when they cannot be listed.
-func Addresses() []string {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var found []netip.Addr
-	for _, a := range all {
-		p, err := netip.ParsePrefix(a.String())
-		if err == nil && p.Addr().IsGlobalUnicast() {
-			found = append(found, p.Addr().Unmap())
-		}
-	}
-	slices.SortFunc(found, netip.Addr.Compare)
-	found = slices.Compact(found)
-	var out []string
-	for _, a := range found[:min(len(found), maxAddresses)] {
-		out = append(out, a.String())
-	}
-	return out
+	return p, inv
 }

@@ -1,6 +1,17 @@
 // Package profile is what a machine can run (Profile) and what it has
 // (Inventory). Both are claims of the machine about itself; the control plane
 // decides on them and keeps what it decided on.
+//
+// Each fact is looked for by itself, with its own deadline: one that cannot be
+// had, or not in time, is left empty, never guessed, and Inventory.Unknown says
+// why; it holds up no other. No program is run. What is read is bounded, and
+// what is kept drives no terminal.
+//
+// A Profile says the same each time on a machine nobody changed: its digest is
+// kept with the decision to admit a node. What comes and goes, or is only known
+// while something answers, is in the Inventory.
+//
+// Nothing is written, so there is nothing to survive a crash.
 package profile
 
 // Profile is what a machine can run.
@@ -17,22 +28,20 @@ type Profile struct {
 	// "docker" or empty.
 	PackageManager string `json:"package_manager,omitempty"`
 	Runtime        string `json:"runtime,omitempty"`
+	// Virtualisation is the hypervisor that the machine runs under and Container
+	// the kind of container that it is, both as systemd-detect-virt(1) calls them;
+	// "none" where there is none, empty where that is not known.
+	Virtualisation string `json:"virtualisation,omitempty"`
+	Container      string `json:"container,omitempty"`
 	Hostname       string `json:"hostname,omitempty"`
-	// MachineID is evidence, never identity: all-zero and empty ones are left out.
+	// MachineID (machine-id(5)) and ProductID (the SMBIOS product UUID, or what the
+	// hypervisor has in its place) are evidence, never identity: those that are
+	// known to be shared, the all-zero one first, are left out.
 	MachineID string `json:"machine_id,omitempty"`
+	ProductID string `json:"product_id,omitempty"`
 	// MemoryBytes is the machine's memory.
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 	CPUs        int   `json:"cpus,omitempty"`
 	// Schema is the newest declaration schema the host reads.
 	Schema int `json:"schema"`
-}
-
-// Inventory is what a machine has.
-type Inventory struct {
-	// Version is that of the running host.
-	Version string `json:"version"`
-	// Owned are the keys of the resources the host owns.
-	Owned []string `json:"owned,omitempty"`
-	// Addresses are the machine's global unicast addresses.
-	Addresses []string `json:"addresses,omitempty"`
 }

@@ -20,6 +20,8 @@ var profileKeys = map[string]func(*profile.Profile) string{
 	"init":                 func(p *profile.Profile) string { return p.Init },
 	"package_manager":      func(p *profile.Profile) string { return p.PackageManager },
 	"runtime":              func(p *profile.Profile) string { return p.Runtime },
+	"virtualisation":       func(p *profile.Profile) string { return p.Virtualisation },
+	"container":            func(p *profile.Profile) string { return p.Container },
 }
 
 // A rule is one of "every", "node=N", "tag=T", "profile.KEY=V".

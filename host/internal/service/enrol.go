@@ -71,7 +71,7 @@ func (s *Service) redeem(ctx context.Context, token link.Token) (*client.Identit
 	}
 	cfg := client.EnrolConfig{
 		Token: token, Path: s.Layout.HostIdentity(), Clock: s.Clock, Log: s.Log, Version: version.Running(),
-		Facts: func() (profile.Profile, profile.Inventory) { return s.profile(ctx), s.inventory() },
+		Facts: func() (profile.Profile, profile.Inventory) { return s.facts(ctx) },
 	}
 	if wanted != nil && wanted.Source != store.SourceLink {
 		cfg.Declaration = wanted.Document
@@ -128,7 +128,7 @@ func (s *Service) hold() {
 	}
 	l := client.New(client.Config{
 		Path: s.Layout.HostIdentity(), Handler: linkHandler{s}, Outbox: outbox{s},
-		Inventory: s.inventory, Clock: s.Clock, Log: s.Log,
+		Inventory: func() profile.Inventory { _, inv := s.facts(s.ctx); return inv }, Clock: s.Clock, Log: s.Log,
 	})
 	s.link = l
 	s.holding.begin(s.ctx, &s.running, func(ctx context.Context) {
@@ -138,14 +138,10 @@ func (s *Service) hold() {
 	})
 }
 
-func (s *Service) profile(ctx context.Context) profile.Profile {
-	p := profile.Collect(ctx, s.Layout)
-	p.Schema = declaration.Schema
-	return p
-}
-
-func (s *Service) inventory() profile.Inventory {
-	inv := profile.Inventory{Version: version.Running(), Addresses: profile.Addresses()}
+// facts are what the machine can run, and what it has.
+func (s *Service) facts(ctx context.Context) (profile.Profile, profile.Inventory) {
+	p, inv := profile.Look(ctx, s.Layout)
+	inv.Version = version.Running()
 	records, err := s.store.Records()
 	if err != nil {
 		s.Log.Error("inventory", "cause", err)
@@ -153,7 +149,7 @@ func (s *Service) inventory() profile.Inventory {
 	for _, r := range records {
 		inv.Owned = append(inv.Owned, r.Key)
 	}
-	return inv
+	return p, inv
 }
 
 // linkHandler is what the link does to the host.

@@ -45,16 +45,6 @@ func (s *session) send() {
 // sendAll posts what is new. sent is the inventory that was posted last.
 func (s *session) sendAll(sent *[]byte) error {
 	cfg := s.client.cfg
-	inventory, err := json.Marshal(cfg.Inventory())
-	if err != nil {
-		return fmt.Errorf("cannot send the inventory: %w", err)
-	}
-	if !bytes.Equal(inventory, *sent) {
-		if err := s.post(link.PathInventory, inventory); err != nil {
-			return fmt.Errorf("cannot send the inventory: %w", err)
-		}
-		*sent = inventory
-	}
 	reports, err := cfg.Outbox.Pending()
 	if err != nil {
 		return fmt.Errorf("cannot send the reports: %w", err)
@@ -74,6 +64,17 @@ func (s *session) sendAll(sent *[]byte) error {
 		if err := cfg.Outbox.Sent(r.ID); err != nil {
 			return fmt.Errorf("cannot forget report %s: %w", r.ID, err)
 		}
+	}
+	// The reports do not wait for the machine's slowest fact.
+	inventory, err := json.Marshal(cfg.Inventory())
+	if err != nil {
+		return fmt.Errorf("cannot send the inventory: %w", err)
+	}
+	if !bytes.Equal(inventory, *sent) {
+		if err := s.post(link.PathInventory, inventory); err != nil {
+			return fmt.Errorf("cannot send the inventory: %w", err)
+		}
+		*sent = inventory
 	}
 	return nil
 }

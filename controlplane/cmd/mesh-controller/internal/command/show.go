@@ -29,7 +29,6 @@ a machine that is pending.`,
 
 func (a *app) printNode(n admin.NodeDetail) error {
 	now := clock.System.Now()
-	p := n.Profile
 	rows := [][]string{
 		{"id", n.ID},
 		{"hostname", n.Hostname},
@@ -40,9 +39,9 @@ func (a *app) printNode(n admin.NodeDetail) error {
 		{"generation", fmt.Sprintf("%d applied, %d wanted", n.Applied, n.Wanted)},
 		{"declaration", n.Declaration},
 		{"version", versionWords(n.Node)},
-		{"machine", strings.Join(strings.Fields(p.Architecture+" "+p.Distribution+" "+p.DistributionVersion), " ") + ", init " + p.Init},
-		{"last seen", seenWords(n.Node, now)},
 	}
+	rows = append(rows, machineRows(n.Profile, n.Inventory)...)
+	rows = append(rows, []string{"last seen", seenWords(n.Node, now)})
 	if !n.Behind.IsZero() {
 		rows = append(rows, []string{"not applied", fmt.Sprintf(
 			"generation %d, which it could have had %s; run `journalctl -u mesh-host` there for why", n.Wanted, cli.Ago(now, n.Behind))})
