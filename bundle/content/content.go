@@ -75,7 +75,7 @@ const (
 type Store struct{ dir string }
 
 // Open opens the store in dir, makes what of it is not there, and sweeps what
-// dead writers left.
+// dead writers left. One that is whole opens on a read-only file system as well.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir}
 	for _, d := range []string{"", blobsDir, stagingDir} {
@@ -83,7 +83,11 @@ func Open(dir string) (*Store, error) {
 			return nil, fmt.Errorf("cannot make content store: %w", err)
 		}
 	}
-	if err := s.locked(s.begin); err != nil {
+	err := s.locked(s.begin)
+	if errors.Is(err, unix.EROFS) {
+		err = s.begin() // nobody else changes it there either, and to what is whole this does nothing
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot open content store: %w", err)
 	}
 	// A part that cannot be swept takes room and nothing else: Collect says so.

@@ -13,6 +13,9 @@
 // flush. Killing qemu loses the guest's memory only; every write that reached
 // the disk is kept, in the order it came.
 //
+// The same machine is one whose clock can be set, and that can sleep: that a host
+// heeds it is looked at here as well.
+//
 // The tests are built with the tag "machine". NOX_POWERCUTS says how many cuts
 // they make (5), NOX_POWERCUT_SEED repeats the moments of another run.
 package powercut

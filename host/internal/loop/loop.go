@@ -1,5 +1,6 @@
 // Package loop decides when the host reconciles: one pass at a time, on four
-// triggers (start, a declaration, a timer, reconnect), and when somebody asks.
+// triggers (start, a declaration, a timer, reconnect), when the clock was set
+// (clock.go), and when somebody asks.
 //
 //	        trigger                    pass ended, none waits
 //	idle ------------> running <----------------------------- running

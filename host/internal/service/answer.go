@@ -36,12 +36,11 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 		return st, err
 	}
 	st.Owned = len(records)
-	kinds := s.engine.Surveyed()
-	for _, r := range records {
-		if there, how := look(ctx, kinds, r); there != asApplied {
-			st.Off = append(st.Off, Off{Key: r.Key, There: there, Differences: how})
+	s.looked(ctx, records, func(r resource.Record, f finding) {
+		if f.there != asApplied {
+			st.Off = append(st.Off, Off{Key: r.Key, There: f.there, Differences: f.how})
 		}
-	}
+	})
 	s.mu.Lock()
 	id, l := s.identity, s.link
 	st.Last = s.last
@@ -55,7 +54,13 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	if s.unread != nil {
 		st.Warnings = append(st.Warnings, fmt.Sprintf("the configuration was not read again: %v", s.unread))
 	}
+	unrecorded := s.unrecorded
 	s.mu.Unlock()
+	if err := s.store.Writable(); err != nil {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("the state of this host cannot be written, and nothing is changed until it can: %v", err))
+	} else if unrecorded != nil {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("what the last pass did is not in the history: %v", unrecorded))
+	}
 	if id != nil && id.Stage == client.StageActive {
 		st.State, st.Mesh, st.Node, st.NodeID = StateDisconnected, id.Mesh, id.Name, id.NodeID
 	}
@@ -66,13 +71,17 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	if st.Last != nil {
-		owned := map[string]bool{}
+		seen := map[string]bool{}
 		for _, r := range records {
-			owned[r.Key] = true
+			seen[r.Key] = w != nil && r.Declaration == w.Digest
+		}
+		for _, o := range st.Off {
+			seen[o.Key] = true
 		}
 		for _, r := range st.Last.Resources {
-			// What is owned was looked at above; the rest never came to be.
-			if !r.Outcome.Good() && !owned[r.Key] {
+			// What is as declared was looked at above; the rest never came to be, or
+			// is as an older declaration had it.
+			if !r.Outcome.Good() && !seen[r.Key] {
 				st.Off = append(st.Off, Off{Key: r.Key, There: string(r.Outcome), Differences: nonEmpty(r.Error, r.Note)})
 			}
 		}
@@ -95,12 +104,11 @@ func (s *Service) Owned(ctx context.Context) ([]Owned, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, kinds := []Owned{}, s.engine.Surveyed()
-	for _, r := range records {
-		o := Owned{Key: r.Key, ID: r.ID, Type: r.Type, Mesh: r.Mesh, Epoch: r.Epoch, Generation: r.Generation, Adopted: r.Adopted, Since: r.At}
-		o.There, o.Differences = look(ctx, kinds, r)
-		out = append(out, o)
-	}
+	out := []Owned{}
+	s.looked(ctx, records, func(r resource.Record, f finding) {
+		out = append(out, Owned{Key: r.Key, ID: r.ID, Type: r.Type, Mesh: r.Mesh, Epoch: r.Epoch, Generation: r.Generation,
+			Adopted: r.Adopted, Since: r.At, There: f.there, Differences: f.how})
+	})
 	return out, nil
 }
 
@@ -126,7 +134,11 @@ func look(ctx context.Context, kinds map[declaration.Type]resource.Kind, r resou
 		return unknown, []string{fmt.Sprintf("this version does not know the type %q", r.Type)}
 	}
 	st, err := kind.Check(ctx, resource.Want{Resource: want, Spec: r.Spec}, &r)
-	switch {
+	switch h, u := (resource.Held{}), (resource.Unsupported{}); {
+	case errors.As(err, &h):
+		return string(declaration.Held), []string{h.Why}
+	case errors.As(err, &u):
+		return string(declaration.Unsupported), []string{u.Why}
 	case err != nil:
 		return unknown, []string{err.Error()}
 	case !st.Same:

@@ -15,6 +15,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
 	"github.com/nox-mesh/nox-mesh/host/internal/replace"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -61,6 +62,7 @@ func Run(ctx context.Context, cfg Config) error {
 	s.start(b)
 	s.collectFirst()
 	s.hold()
+	s.heedClock()
 	s.loop.Trigger(ctx, loop.TriggerStart)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -84,6 +86,20 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
+}
+
+// heedClock begins to look for jumps of the clock; where none can be seen, the
+// timer has to do.
+func (s *Service) heedClock() {
+	jumps, err := clock.WatchJumps()
+	if err != nil {
+		s.Log.Warn("when the clock is set is not noticed", "cause", err)
+		return
+	}
+	s.running.Go(func() {
+		defer jumps.Close()
+		s.loop.HeedClock(s.ctx, jumps, s.Log)
+	})
 }
 
 // watchSelf begins to look for a new binary. A host that runs from the

@@ -61,6 +61,7 @@ type Service struct {
 	// holding are what goes on after it.
 	enrolling       sync.Mutex
 	asking, holding task
+	looks           looks
 	// admitting is held while a bundle is judged and what it says of trust is
 	// recorded.
 	admitting sync.Mutex
@@ -74,6 +75,9 @@ type Service struct {
 	// why host.toml was not read again.
 	// and unknown why the identity cannot be read.
 	refusal, unread, unknown error
+	// unrecorded is why the last pass that had something to say is not in the
+	// history; the next one is then, whatever it finds.
+	unrecorded error
 	// news is closed and made anew whenever something changed that somebody
 	// may wait for: a pass ended, the link went up or down.
 	news   chan struct{}
@@ -129,7 +133,7 @@ func (s *Service) assemble() (err error) {
 		Kinds: map[declaration.Type]resource.Kind{
 			declaration.TypeFile:      file.New(file.Config{Layout: s.Layout, Content: s.content}),
 			declaration.TypeProcess:   process.New(process.Config{Layout: s.Layout, Supervisor: supervisor}),
-			declaration.TypeUnit:      unit.New(unit.Config{Layout: s.Layout, Content: s.content, Records: s.store, Clock: s.Clock}),
+			declaration.TypeUnit:      unit.New(unit.Config{Layout: s.Layout, Content: s.content, Records: s.store}),
 			declaration.TypePackage:   packages.New(packages.Config{Layout: s.Layout, Content: s.content, Clock: s.Clock}),
 			declaration.TypeContainer: container.New(container.Config{Layout: s.Layout, Content: s.content, Clock: s.Clock}),
 		},
@@ -213,11 +217,15 @@ func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 	}
 	if report != nil {
 		s.mu.Lock()
-		isNews := newsIn(s.last, *report)
+		isNews := s.unrecorded != nil || newsIn(s.last, *report)
 		s.last = report
 		s.mu.Unlock()
 		if isNews {
-			if err := s.store.AddReport(*report, report.Mesh != ""); err != nil {
+			err := s.store.AddReport(*report, report.Mesh != "")
+			s.mu.Lock()
+			s.unrecorded = err
+			s.mu.Unlock()
+			if err != nil {
 				return loop.Result{Report: report, Err: err}
 			}
 			select {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -104,6 +105,42 @@ func TestStatusSaysWhatIsThereNow(t *testing.T) {
 	owned, err := s.Owned(t.Context())
 	if err != nil || len(owned) != 1 || owned[0].There != drifted {
 		t.Errorf("%+v, %v", owned, err)
+	}
+}
+
+// What is owned and is as it was applied is not as declared when what is declared
+// now could not be done.
+func TestStatusSaysWhatIsNotYetAsDeclared(t *testing.T) {
+	s := working(t, machine(t))
+	if _, err := s.Apply(t.Context(), page("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(s.Layout.Path("/srv/b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	doc := `{"schema": 1, "name": "a", "resources": [{"id": "b", "type": "file", "path": "/srv/b", "content": ""},
+		{"id": "a", "type": "file", "path": "/srv/page", "content": "2", "after": ["b"]}]}`
+	if _, err := s.Apply(t.Context(), []byte(doc)); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.Status(t.Context())
+	if err != nil || len(st.Off) != 2 || st.Off[1].Key != "file:/srv/page" || st.Off[1].There != "skipped" || !strings.Contains(strings.Join(st.Off[1].Differences, ""), `waits for "b"`) {
+		t.Errorf("%+v, %v", st.Off, err)
+	}
+}
+
+// held is a kind whose things somebody holds as they are.
+type held struct{ resource.Kind }
+
+func (held) Check(context.Context, resource.Want, *resource.Record) (resource.State, error) {
+	return resource.State{}, fmt.Errorf("cannot check it: %w", resource.Held{Why: "its files differ: it is on hold"})
+}
+
+func TestP08ALookAtWhatSomebodyHoldsSaysHeld(t *testing.T) {
+	there, how := look(t.Context(), map[declaration.Type]resource.Kind{declaration.TypePackage: held{}},
+		resource.Record{ID: "x", Type: declaration.TypePackage, Spec: []byte(`{"type":"package","name":"htop"}`)})
+	if there != "held" || len(how) != 1 || how[0] != "its files differ: it is on hold" {
+		t.Errorf("%s %q", there, how)
 	}
 }
 

@@ -4,7 +4,8 @@
 // whole, in one transaction; after a kill or a power cut the store holds the
 // state before the change or after it. A store that cannot be read is set
 // aside under another name and a new one begun; the host then owns nothing it
-// does not find again, and guesses nothing.
+// does not find again, and guesses nothing. One that cannot be written is read,
+// and says so at each change.
 //
 // What is in it:
 //
@@ -30,6 +31,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -69,72 +71,47 @@ var ErrNewer = errors.New("the store was written by a newer mesh-host")
 
 // Store is the open store. It is safe for use by several goroutines.
 type Store struct {
+	path string
+	// mu is held alone while db, open for reading only, is opened anew.
+	mu sync.RWMutex
 	db *bbolt.DB
+	// barred is why db is open for reading only.
+	barred error
 }
 
-// Open opens the store at path, or begins one. Its directory must be there.
+// Open opens the store at path, or begins one. Its directory must be there. One
+// that can be read and not written is opened for reading (readonly.go).
 func Open(path string, c clock.Clock, log *slog.Logger) (*Store, error) {
-	db, err := open(path)
+	s := &Store{path: path}
+	err := s.open()
 	switch {
+	case err == nil:
+		if err := s.mend(log); err != nil {
+			s.db.Close()
+			return nil, err
+		}
+		return s, nil
 	case errors.Is(err, ErrLocked), errors.Is(err, ErrNewer):
 		return nil, err
-	case err == nil:
-		s := &Store{db: db}
-		return s, s.mend(log)
 	case !damaged(err):
 		return nil, fmt.Errorf("cannot open store %q: %w", path, err)
 	}
-	aside, err2 := asideName(path, c)
-	if err2 != nil {
-		return nil, err2
+	if err := setAside(path, err, c, log); err != nil {
+		return nil, err
 	}
-	log.Error("the store is damaged and set aside; what this host applied before is no longer known to it",
-		"store", path, "aside", aside, "cause", err)
-	if err := durable.Rename(path, aside); err != nil {
-		return nil, fmt.Errorf("cannot set the damaged store %q aside: %w", path, err)
-	}
-	if db, err = open(path); err != nil {
+	if s.db, err = open(path, forWriting); err != nil {
 		return nil, fmt.Errorf("cannot begin store %q: %w", path, err)
 	}
-	return &Store{db: db}, nil
+	return s, nil
 }
 
-// damagedSuffix begins what a store that was set aside is called after.
-const damagedSuffix = ".damaged-"
+// What a store is opened for.
+const (
+	forWriting = false
+	forReading = true
+)
 
-// asideName is a name for the damaged store that is not taken.
-func asideName(path string, c clock.Clock) (string, error) {
-	name := path + damagedSuffix + c.Now().UTC().Format("20060102T150405Z")
-	for n := 1; n < 1000; n++ {
-		free := name
-		if n > 1 {
-			free = fmt.Sprintf("%s-%d", name, n)
-		}
-		if _, err := os.Lstat(free); errors.Is(err, fs.ErrNotExist) {
-			return free, nil
-		}
-	}
-	return "", fmt.Errorf("cannot set the damaged store %q aside: a thousand of them are there", path)
-}
-
-// SetAside returns the damaged stores that lie beside the one at path, for as
-// long as nobody has looked at them and taken them away.
-func SetAside(path string) []string {
-	found, _ := filepath.Glob(path + damagedSuffix + "*") // the pattern is ours
-	return found
-}
-
-// damagedError is what a damaged file did to bbolt, or what is wrong inside.
-type damagedError struct{ error }
-
-// damaged tells what was found inside the file from what the system said about
-// it: no space or no permission is no reason to begin a new store.
-func damaged(err error) bool {
-	var errno syscall.Errno
-	return !errors.As(err, &errno)
-}
-
-func open(path string) (*bbolt.DB, error) {
+func open(path string, readOnly bool) (*bbolt.DB, error) {
 	fi, err := os.Stat(path)
 	fresh := errors.Is(err, fs.ErrNotExist)
 	if err == nil && fi.Size() == 0 {
@@ -142,12 +119,15 @@ func open(path string) (*bbolt.DB, error) {
 		return nil, damagedError{errors.New("it is empty")}
 	}
 	db, err := guard(func() (*bbolt.DB, error) {
-		return bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 50 * time.Millisecond})
+		return bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 50 * time.Millisecond, ReadOnly: readOnly})
 	})
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, ErrLocked
 	}
 	if err != nil {
+		if !fresh {
+			err = unreadable(path, err)
+		}
 		return nil, err
 	}
 	if fresh {
@@ -159,6 +139,9 @@ func open(path string) (*bbolt.DB, error) {
 	_, err = guard(func() (struct{}, error) { return struct{}{}, prepare(db) })
 	if err != nil {
 		db.Close()
+		if !fresh {
+			err = unreadable(path, err)
+		}
 		return nil, err
 	}
 	return db, nil
@@ -209,6 +192,9 @@ func prepare(db *bbolt.DB) error {
 	})
 	if err != nil || !missing {
 		return err
+	}
+	if db.IsReadOnly() {
+		return fmt.Errorf("it was never begun: %w", syscall.EROFS)
 	}
 	return db.Update(func(tx *bbolt.Tx) error {
 		for _, name := range buckets {
@@ -293,11 +279,17 @@ func (s *Store) mend(log *slog.Logger) error {
 }
 
 // Close closes the store and releases its lock.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.db.Close()
+}
 
 // Writes is how many pages this process wrote to the store since it was
 // opened: a pass that found everything as declared leaves it as it was.
 func (s *Store) Writes() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	st := s.db.Stats()
 	return st.TxStats.GetWrite()
 }
@@ -305,13 +297,21 @@ func (s *Store) Writes() int64 {
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 func (s *Store) update(what string, f func(tx *bbolt.Tx) error) error {
-	if err := s.db.Update(f); err != nil {
+	err := s.reopen()
+	if err == nil {
+		s.mu.RLock()
+		err = s.db.Update(f)
+		s.mu.RUnlock()
+	}
+	if err != nil {
 		return fmt.Errorf("cannot record %s in the store: %w", what, err)
 	}
 	return nil
 }
 
 func (s *Store) view(what string, f func(tx *bbolt.Tx) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	if err := s.db.View(f); err != nil {
 		return fmt.Errorf("cannot read %s from the store: %w", what, err)
 	}

@@ -41,7 +41,10 @@ func prepare() (io.Writer, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return console, err
 	}
-	options := ""
+	system, options, err := fileSystem()
+	if err != nil {
+		return console, err
+	}
 	if lazy, err := option("nox.lazy"); err != nil {
 		return console, err
 	} else if lazy != "" {
@@ -54,7 +57,7 @@ func prepare() (io.Writer, error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for range tick.C { // the kernel finds it in its own time
-		err := unix.Mount(disk, root, "ext4", 0, options)
+		err := unix.Mount(disk, root, system, 0, options)
 		if !errors.Is(err, unix.ENOENT) {
 			return console, err
 		}
@@ -71,6 +74,24 @@ func option(name string) (string, error) {
 		}
 	}
 	return "", err
+}
+
+// task is what the command line says.
+func task(say io.Writer) error {
+	jump, err := option("nox.jump")
+	switch {
+	case err != nil:
+		return err
+	case jump != "":
+		return jumped(say, jump)
+	}
+	if vfat, err := option("nox.vfat"); err != nil || vfat != "" {
+		if err != nil {
+			return err
+		}
+		return tested(say)
+	}
+	return work(say)
 }
 
 // work applies one declaration after the other until there are no more.

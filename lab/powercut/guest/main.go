@@ -10,6 +10,10 @@
 // that a cut loses all that was not synced; nox.unsynced=fsync,syncfs names
 // system calls that do nothing: with them taken away, what the host says is done
 // is not.
+//
+// With nox.jump=set or nox.jump=suspend it does something else: it looks whether a
+// host that runs notices that the clock was set, or that the machine slept. With
+// nox.vfat=1 the disk is a vfat, and the tests of files are run on it.
 package main
 
 import (
@@ -20,7 +24,7 @@ import (
 func main() {
 	say, err := prepare()
 	if err == nil {
-		err = work(say)
+		err = task(say)
 	}
 	if say != nil {
 		fmt.Fprintf(say, "\nnox: failed %v\n", err)

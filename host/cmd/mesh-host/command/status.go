@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +69,7 @@ func (p *program) printStatus(st service.Status) error {
 		line("last pass", "%s, by %s, took %d ms", cli.Ago(now, r.Finished), strings.ReplaceAll(r.Trigger, "+", " and "), r.Finished.Sub(r.Started).Milliseconds())
 	}
 	if b := st.Busy; b != nil {
-		line("busy", "with %s since %s", b.Key, cli.Ago(now, b.Since))
+		line("busy", "with %s for %s", b.Key, cli.Span(time.Duration(b.Seconds)*time.Second))
 	}
 	if err := w.Flush(); err != nil {
 		return err

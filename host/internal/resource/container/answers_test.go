@@ -13,6 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
@@ -44,6 +45,27 @@ func TestLife(t *testing.T) {
 		st := b.check(w, rec)
 		if st.Failing != c.failing || st.Note != c.note || strings.Join(st.Differences, ", ") != c.differ || st.Same != (c.differ == "") {
 			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
+// TestH12WhatIsYetToComeWasNotAMomentAgo: the clock was set back since, and what
+// ended then would be between two starts until it is that time again.
+func TestH12WhatIsYetToComeWasNotAMomentAgo(t *testing.T) {
+	k := New(Config{Clock: clock.At(time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))})
+	for at, want := range map[string]struct{ stopped, running life }{
+		"2030-01-01T11:59:59Z": {life{failing: "exited with 1, restarted 2 times"}, life{failing: "keeps ending: restarted 2 times"}},
+		"2030-01-01T11:00:00Z": {life{difference: "not running, exited with 1"}, life{}},
+		"2031-01-01T12:00:00Z": {life{difference: "not running, exited with 1"}, life{}},
+	} {
+		c := &inspected{RestartCount: 2}
+		c.State.Status, c.State.ExitCode, c.State.StartedAt, c.State.FinishedAt = "stopped", 1, at, at
+		if got := k.lifeOf(&runtime{}, c, declaration.RestartAlways); got != want.stopped {
+			t.Errorf("stopped at %s: %+v", at, got)
+		}
+		c.State.Status, c.State.Running = "running", true
+		if got := k.lifeOf(&runtime{}, c, declaration.RestartAlways); got != want.running {
+			t.Errorf("runs since %s: %+v", at, got)
 		}
 	}
 }

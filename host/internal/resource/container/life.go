@@ -65,10 +65,11 @@ func times(n int) string {
 }
 
 // since is how long ago a time of the runtime's was: the clock is the same one.
-// What cannot be read was long ago.
+// What cannot be read was long ago, and so was what is yet to come, when the clock
+// was set back: else it would go on being of a moment ago until then.
 func (k *Kind) since(text string) time.Duration {
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	if err != nil || at.After(k.Clock.Now()) {
 		return healthy
 	}
 	return k.Clock.Now().Sub(at)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
 // slow is how long a unit may take to start before that is called a failure.
@@ -40,7 +41,7 @@ func (k *Kind) check(ctx context.Context, want resource.Want, prior *resource.Re
 		}
 	}
 	if st.Same {
-		st.Failing, st.Note = v.failing(k.Clock.Now())
+		st.Failing, st.Note = v.failing(clock.SinceBoot())
 	}
 	return st, nil
 }
@@ -65,7 +66,7 @@ func (v *view) wantsMore() bool { return whole(v.unit) || is(v.unit.Enabled) || 
 
 // failing says what is wrong with a unit that is as declared and yet does not do
 // what it is for, or what else there is to know.
-func (v *view) failing(now time.Time) (failing, note string) {
+func (v *view) failing(now time.Duration) (failing, note string) {
 	s := v.status
 	if b := s.broken(); b != "" {
 		return b, ""
@@ -77,7 +78,7 @@ func (v *view) failing(now time.Time) (failing, note string) {
 		}
 	case s.again():
 		return s.ended() + "; systemd starts it again and again", ""
-	case s.Active == "activating" && now.Sub(s.StartingSince) > slow:
+	case s.Active == "activating" && now-time.Duration(s.Starting)*time.Microsecond > slow:
 		return fmt.Sprintf("it has been starting%s since %s", paren(s.Sub), s.StartingSince.Format(time.RFC3339)), ""
 	case s.Active == "activating":
 		return "", "it is starting" + paren(s.Sub)

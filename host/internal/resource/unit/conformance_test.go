@@ -4,12 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource/resourcetest"
-	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
@@ -28,12 +26,10 @@ func want(spec string) resource.Want {
 	return resource.Want{Resource: r, Spec: r.Spec()}
 }
 
-var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-
 // over makes the kind over a root, with a fake systemd.
 func over(l layout.Layout) (*Kind, *fake) {
 	f := &fake{l: l}
-	k := New(Config{Layout: l, Clock: clock.At(noon)})
+	k := New(Config{Layout: l})
 	k.systemd, k.why = f, func() string { return "" }
 	return k, f
 }

@@ -34,7 +34,7 @@ func newHost(t *testing.T, l layout.Layout) *host {
 	st, err := store.Open(filepath.Join(t.TempDir(), "store.db"), clock.System, slog.New(slog.DiscardHandler))
 	must(t, err)
 	h := &host{t: t, blobs: blobs{}}
-	h.kind = New(Config{Layout: l, Content: h.blobs, Records: st, Clock: clock.System})
+	h.kind = New(Config{Layout: l, Content: h.blobs, Records: st})
 	h.calls = &counted{manager: h.kind.systemd}
 	h.kind.systemd = h.calls
 	h.engine = &apply.Engine{

@@ -26,62 +26,88 @@ func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.
 		return "", "", err
 	}
 	v, err := k.see(ctx, r.Unit, &record)
-	if fault.KindOf(err) == fault.Refused {
-		return declaration.Released, fmt.Sprintf("it is left as it is: %v", err), nil
-	}
-	notes, changed := []string(nil), false
-	if err == nil {
+	why, err := stays(r.Unit, record, err)
+	var notes []string
+	if err == nil && v != nil {
 		ctx, cancel := context.WithTimeout(ctx, k.jobTime)
 		defer cancel()
-		notes, changed, err = k.takeAway(ctx, v)
+		notes, err = k.takeAway(ctx, v)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("cannot remove unit %q: %w", r.Unit.Name, err)
 	}
-	note := strings.Join(notes, "; ")
-	if len(v.wishes) == 0 || record.Adopted && !changed {
-		return declaration.Released, strings.TrimSuffix("it was there before the host owned it, and is as it was found; "+note, "; "), nil
+	if why != "" {
+		return declaration.Released, strings.Join(append([]string{why}, notes...), "; "), nil
 	}
-	return declaration.Removed, note, nil
+	return declaration.Removed, strings.Join(notes, "; "), nil
+}
+
+// stays says why a unit that is no longer declared is let go of, or "". seen is
+// the error of see: what is refused now is not even given back.
+func stays(u *declaration.Unit, record resource.Record, seen error) (why string, err error) {
+	switch {
+	case fault.KindOf(seen) == fault.Refused:
+		return fmt.Sprintf("it is left as it is: %v", seen), nil
+	case seen == nil && (record.Adopted || len(wishes(u)) == 0):
+		return "it was there before the host owned it, and is as it was found", nil
+	}
+	return "", seen
+}
+
+// Parting says why Remove would release a unit.
+func (k *Kind) Parting() func(context.Context, resource.Record) (string, error) {
+	return func(ctx context.Context, record resource.Record) (string, error) {
+		if err := k.supported(ctx); err != nil {
+			return "", err
+		}
+		r, err := declaration.FromSpec("recorded", record.Spec)
+		if err != nil {
+			return "", err
+		}
+		_, err = k.see(ctx, r.Unit, &record)
+		why, err := stays(r.Unit, record, err)
+		if err != nil {
+			err = fmt.Errorf("cannot remove unit %q: %w", r.Unit.Name, err)
+		}
+		return why, err
+	}
 }
 
 // takeAway stops, disables, deletes; then it gives back what was there.
-func (k *Kind) takeAway(ctx context.Context, v *view) (notes []string, changed bool, err error) {
+func (k *Kind) takeAway(ctx context.Context, v *view) (notes []string, err error) {
 	u := v.unit
 	runs := !template(u.Name) && (v.status.runs() || v.status.Active == "deactivating")
 	// Whose text is taken away was the host's in everything.
 	if runs && !v.before.Active && (u.Active != nil || whole(u)) {
-		changed = true
 		if err := k.job(ctx, stop, u.Name); err != nil {
-			return nil, changed, err
+			return nil, err
 		}
 		runs = false
 	}
 	unlinked, err := k.unlinkBefore(ctx, v)
 	if err != nil {
-		return nil, changed, err
+		return nil, err
 	}
 	notes, written, err := k.giveFilesBack(v)
 	if err != nil {
-		return nil, changed, err
+		return nil, err
 	}
 	if whole(u) && !v.before.Known {
 		if err := k.sweepLinks(u.Name); err != nil {
-			return nil, changed, err
+			return nil, err
 		}
 	}
 	linked, err := k.linkBefore(ctx, v, unlinked)
 	if err != nil {
-		return nil, changed, err
+		return nil, err
 	}
 	if unlinked || written || linked {
-		changed = true
 		if err := k.systemd.reload(ctx); err != nil {
-			return nil, changed, err
+			return nil, err
 		}
 	}
-	started, err := k.runBefore(ctx, v, runs, written)
-	return notes, changed || started, errors.Join(err, k.forget(ctx, v), k.clearPending(u.Name))
+	err = k.runBefore(ctx, v, runs, written)
+	return notes, errors.Join(err, k.forget(ctx, v), k.clearPending(u.Name))
 }
 
 // forget has systemd forget a unit that failed and is gone: it would go on listing
@@ -181,19 +207,19 @@ func (k *Kind) giveFilesBack(v *view) (notes []string, changed bool, err error) 
 
 // runBefore makes it run as it did when the host came, and what goes on running
 // take notice of the files that were given back.
-func (k *Kind) runBefore(ctx context.Context, v *view, runs, written bool) (bool, error) {
+func (k *Kind) runBefore(ctx context.Context, v *view, runs, written bool) error {
 	u := v.unit
 	switch {
 	case template(u.Name):
-		return false, nil
+		return nil
 	case !runs && v.before.Active && (u.Active != nil || whole(u)):
-		return true, k.job(ctx, start, u.Name)
+		return k.job(ctx, start, u.Name)
 	case runs && written:
 		if verb := change(&declaration.Unit{OnChange: u.OnChange}, v.status, true, whole(u), whole(u)); verb != "" {
-			return true, k.job(ctx, verb, u.Name)
+			return k.job(ctx, verb, u.Name)
 		}
 	}
-	return false, nil
+	return nil
 }
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

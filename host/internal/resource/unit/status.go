@@ -18,8 +18,9 @@ type status struct {
 	// that systemd has forgotten since, those that may be why.
 	Unmet []string
 	// ActiveEnter and ActiveExit are when it last came up and went down, by the
-	// clock since the boot; StartingSince is by that on the wall.
-	ActiveEnter, ActiveExit uint64
+	// clock since the boot, in microseconds; Starting is when it began to start.
+	ActiveEnter, ActiveExit, Starting uint64
+	// WentDown and StartingSince are by the clock on the wall: for people.
 	WentDown, StartingSince time.Time
 
 	// The rest is asked only of one that is not active.
@@ -37,6 +38,7 @@ func statusOf(p map[string]any) status {
 		ID: text(p, "Id"), Load: text(p, "LoadState"), Active: text(p, "ActiveState"), Sub: text(p, "SubState"), Fragment: text(p, "FragmentPath"),
 		NeedReload:  p["NeedDaemonReload"] == true,
 		ActiveEnter: number(p, "ActiveEnterTimestampMonotonic"), ActiveExit: number(p, "ActiveExitTimestampMonotonic"),
+		Starting: number(p, "InactiveExitTimestampMonotonic"),
 		WentDown: wall(p, "ActiveExitTimestamp"), StartingSince: wall(p, "InactiveExitTimestamp"),
 	}
 	s.Names, _ = p["Names"].([]string)

@@ -2,7 +2,9 @@ package unit
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 )
@@ -47,6 +49,23 @@ func TestU09WhoTookItDown(t *testing.T) {
 		s.detail(c.service)
 		if got := s.down(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestH12HowLongAUnitStartsIsNotByTheWall: its times on the wall are of before the
+// clock was set, to years later or earlier.
+func TestH12HowLongAUnitStartsIsNotByTheWall(t *testing.T) {
+	for _, set := range []uint64{1, 4102444800000000} {
+		v := &view{unit: &declaration.Unit{Active: new(true)}, status: statusOf(map[string]any{
+			"LoadState": "loaded", "ActiveState": "activating", "SubState": "start",
+			"InactiveExitTimestamp": set, "InactiveExitTimestampMonotonic": uint64(3600_000_000),
+		})}
+		if failing, note := v.failing(time.Hour + time.Minute); failing != "" || note != "it is starting (start)" {
+			t.Errorf("for a minute: %q %q", failing, note)
+		}
+		if failing, _ := v.failing(time.Hour + 3*time.Minute); !strings.Contains(failing, "it has been starting (start) since ") {
+			t.Errorf("for three: %q", failing)
 		}
 	}
 }

@@ -61,7 +61,6 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
-	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
@@ -81,7 +80,6 @@ type Config struct {
 	Layout  layout.Layout
 	Content Content
 	Records Records
-	Clock   clock.Clock
 }
 
 // Kind implements resource.Kind for units.
