@@ -23,6 +23,7 @@ skopeo=skopeo                              the OCI oracle
 gpg=gnupg                                  the OpenPGP oracle
 zstd=zstd                                  the compression oracle
 pacman=pacman-package-manager              the pacman oracle
+dpkg-scanpackages=dpkg-dev                 tests of packages
 makepkg=makepkg                            the package oracle
 fakeroot=fakeroot                          the package oracle
 bsdtar=libarchive-tools                    the package oracle
@@ -33,6 +34,7 @@ docker-registry=docker-registry            the registry oracle
 ctr=containerd                             the containerd oracle
 qemu-system-x86_64=qemu-system-x86         power cuts
 mke2fs=e2fsprogs                           power cuts
+mkfs.vfat=dosfstools                       files on a vfat
 /usr/lib/python3/dist-packages/jsonschema=python3-jsonschema   the JSON Schema oracle
 '
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestHostsOwnIsRefusedByName(t *testing.T) {
+func TestU10TheHostsOwnIsRefusedByName(t *testing.T) {
 	for _, p := range []string{
 		"/etc/systemd/system/mesh-host.service",
 		"/usr/lib/systemd/system/mesh-host.service",
@@ -46,7 +46,7 @@ func aFile(p, more string) string {
 
 const noContent = `"content": ""`
 
-func TestTheHostsUnitIsRefusedInEverySpelling(t *testing.T) {
+func TestU10TheHostsUnitIsRefusedInEverySpelling(t *testing.T) {
 	const dir = "/etc/systemd/system/"
 	for _, c := range [][2]string{
 		{dir + "mesh-.service.d/x.conf", noContent},

@@ -59,7 +59,7 @@ func TestAUnitSaysOnlyWhatItSays(t *testing.T) {
 	}
 }
 
-func TestNoUnitIsTheHosts(t *testing.T) {
+func TestU10NoUnitIsTheHosts(t *testing.T) {
 	for _, name := range []string{
 		"mesh-host.service", "mesh-host@a.service", "mesh-host@.service", "mesh-host.socket", "mesh-host.timer", "mesh-host.path", "mesh-.service",
 	} {

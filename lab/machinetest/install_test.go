@@ -101,6 +101,23 @@ func TestInstallFromTheFirstDayToTheLast(t *testing.T) {
 	if got := mainPID(alpha, "nox-sleeper"); got != sleeper {
 		t.Errorf("the upgrade restarted the process: %s is now %s", sleeper, got)
 	}
+	t.Run("R-05 the process crashes", func(t *testing.T) {
+		lives := func() string {
+			return alpha.Must("systemctl", "show", "-p", "MainPID,NRestarts,InvocationID", "mesh-host")
+		}
+		before, child := lives(), alpha.Must("pgrep", "-P", sleeper)
+		alpha.Must("kill", "-SEGV", child)
+		await(t, "the process is back", func() bool {
+			again, err := alpha.Run(t.Context(), "pgrep", "-P", sleeper, "-x", "sleep")
+			return err == nil && again != child
+		})
+		if after := lives(); after != before {
+			t.Errorf("the host that was\n%s\nis\n%s", before, after)
+		}
+		if got := mainPID(alpha, "nox-sleeper"); got != sleeper {
+			t.Errorf("what keeps the process up was restarted: %s is now %s", sleeper, got)
+		}
+	})
 	alpha.Must("cmp", "/var/lib/nox-mesh/launcher/mesh-host", old) // an upgrade does not touch what is proven
 	if out, err := alpha.Run(t.Context(), old, "install"); machine.ExitCode(err) != 3 {
 		t.Errorf("an older tarball: %v\n%s", err, out)

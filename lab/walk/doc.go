@@ -12,7 +12,7 @@
 //
 // A walk is repeated by its seed, but for the instants of the kills:
 //
-//	NOX_WALK_SEED=7 NOX_WALK_ROUNDS=40 go test -tags machine -run TestWalk ./lab/walk
+//	NOX_WALK_SEED=7 NOX_WALK_ROUNDS=40 go test -tags machine -run Walk$ ./lab/walk
 //
 // NOX_WALK_FULL=1 makes it 500 rounds long, NOX_WALK_KEEP=1 leaves the folder of
 // a walk that failed, NOX_WALK_HOST names a mesh-host to walk with instead of

@@ -55,7 +55,7 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-func TestWalk(t *testing.T) {
+func TestH01H03R02Walk(t *testing.T) {
 	seed := number(t, "NOX_WALK_SEED", int(time.Now().UnixNano()%1_000_000))
 	rounds, enough := number(t, "NOX_WALK_ROUNDS", 0), time.Duration(0)
 	switch {
@@ -80,7 +80,7 @@ func TestWalk(t *testing.T) {
 	for i := max(0, len(r.journal)-4); i < len(r.journal); i++ {
 		fmt.Fprintf(&story, "round %d:\n  %s\n", i+1, strings.Join(r.journal[i], "\n  "))
 	}
-	t.Errorf("round %d: %v\n\n%s\nagain: NOX_WALK_SEED=%d NOX_WALK_ROUNDS=%d go test -count=1 -tags machine -run 'TestWalk$' ./lab/walk",
+	t.Errorf("round %d: %v\n\n%s\nagain: NOX_WALK_SEED=%d NOX_WALK_ROUNDS=%d go test -count=1 -tags machine -run 'Walk$' ./lab/walk",
 		r.round, err, &story, seed, r.round)
 }
 

@@ -16,7 +16,8 @@
 // recorded each in one go. What fails in a wave is tried by itself.
 //
 // A resource has its time (work.go). When it is over the pass goes on without
-// it, and nothing is done to it until it came back.
+// it, and nothing is done to it until it came back. What costs something each time
+// it fails is not tried at each pass (pause.go).
 //
 // Removal comes first, so that a port, a name or a path is free for what takes
 // its place. A failed resource fails alone; what waits for it is skipped.
@@ -73,4 +74,6 @@ type Engine struct {
 	lastDigest string
 	// busy is what is being worked on, and since when.
 	busy map[string]time.Time
+	// failures are of what is left alone for a while.
+	failures map[string]*pause
 }

@@ -306,14 +306,22 @@ func (holding) Remove(context.Context, resource.Record) (declaration.Outcome, st
 	return "", "", resource.Held{Why: "it is on hold"}
 }
 
+func (holding) Parting() func(context.Context, resource.Record) (string, error) {
+	return func(context.Context, resource.Record) (string, error) { return "", resource.Held{Why: "it is on hold"} }
+}
+
 func TestP08WhatSomebodyHoldsIsHeldAndSaysWhy(t *testing.T) {
 	l := newLab(t)
 	file := l.engine.Kinds[declaration.TypeFile]
 	l.want(l.applied(aFile("a", "/etc/a", "1")), "applied file:/etc/a")
 	l.engine.Kinds[declaration.TypeFile] = holding{}
 	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document(aFile("a", "/etc/a", "2")))
-	if err != nil || steps[0].Action != Held || steps[0].Todo() || !strings.HasSuffix(steps[0].Error, "IgnorePkg names it") {
+	if err != nil || steps[0].Action != Held || steps[0].Todo() || steps[0].Note != "IgnorePkg names it" {
 		t.Errorf("%+v, %v", steps, err)
+	}
+	steps, err = l.engine.Plan(t.Context(), store.SourceFile, document())
+	if err != nil || steps[0].Action != Held || steps[0].Todo() || steps[0].Note != "it is on hold" {
+		t.Errorf("of what is no longer declared: %+v, %v", steps, err)
 	}
 	l.want(l.applied(aFile("a", "/etc/a", "2")), "held file:/etc/a (IgnorePkg names it)")
 	l.want(l.applied(), "held file:/etc/a (it is on hold)")
@@ -340,7 +348,7 @@ func TestWhatThisMachineCannotHaveIsUnsupportedAndSaysWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := steps[0]; s.Action != Unsupported || s.Todo() || !strings.HasSuffix(s.Error, "systemd does not run here") {
+	if s := steps[0]; s.Action != Unsupported || s.Todo() || s.Error != "systemd does not run here" {
 		t.Errorf("%+v", s)
 	}
 	want := []string{"unsupported unit:b.timer (systemd does not run here)", `skipped file:/etc/b (waits for "timer", which is unsupported)`}

@@ -87,7 +87,12 @@ func (h here) Ensure(_ context.Context, d digest.Digest) error {
 
 func newLab(t testing.TB) *lab {
 	t.Helper()
-	l := &lab{t: t, root: t.TempDir(), machine: &machine{runs: map[string]string{}, fail: map[string]error{}, lies: map[string]bool{}}}
+	return labAt(t, t.TempDir())
+}
+
+func labAt(t testing.TB, root string) *lab {
+	t.Helper()
+	l := &lab{t: t, root: root, machine: &machine{runs: map[string]string{}, fail: map[string]error{}, lies: map[string]bool{}}}
 	lay := layout.Layout{Root: l.root}
 	if err := os.MkdirAll(lay.HostState(), 0o700); err != nil {
 		t.Fatal(err)
@@ -156,12 +161,21 @@ func (l *lab) killed() {
 	_, _ = l.engine.Reconcile(l.t.Context(), "killed", false)
 }
 
+// applied accepts and reconciles. What goes must go as the plan said.
 func (l *lab) applied(resources ...string) string {
 	l.t.Helper()
+	plan, refused := l.engine.Plan(l.t.Context(), store.SourceFile, document(resources...))
 	if err := l.accept(resources...); err != nil {
 		l.t.Fatal(err)
 	}
-	return l.pass()
+	got := l.pass()
+	for _, s := range plan {
+		want := map[Action]string{Remove: "removed " + s.Key, Release: "released " + s.Key + " (" + s.Note + ")"}[s.Action]
+		if refused == nil && want != "" && s.Error == "" && !strings.Contains(got+" ", want) && !strings.Contains(got, "failed "+s.Key) && !strings.Contains(got, "skipped "+s.Key) {
+			l.t.Errorf("the plan said %+v, and what came was\n%s", s, got)
+		}
+	}
+	return got
 }
 
 func (l *lab) want(got string, lines ...string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-func TestDetoursToTheHostsOwnAreRefused(t *testing.T) {
+func TestU10DetoursToTheHostsOwnAreRefused(t *testing.T) {
 	l := newLab(t)
 	lay := l.engine.Layout
 	for _, d := range []string{lay.UnitDir(), lay.Path("/srv")} {
@@ -63,7 +63,7 @@ func aLink(id, path, target string) string {
 }
 
 // The detour is not there yet: the same declaration makes it.
-func TestDetoursThatTheDeclarationMakesAreRefusedWhole(t *testing.T) {
+func TestU10DetoursThatTheDeclarationMakesAreRefusedWhole(t *testing.T) {
 	for name, resources := range map[string][]string{
 		"a symlink to the state":        {aLink("l", "/opt/s2", "/var/lib/nox-mesh"), aFile("a", "/opt/s2/host/identity.json", "evil")},
 		"the same, later in the list":   {aFile("a", "/opt/s2/nox-mesh/host/identity.json", "evil"), aLink("l", "/opt/s2", "/var/lib")},

@@ -78,9 +78,10 @@ func (e *Engine) Reconcile(ctx context.Context, trigger string, again bool) (*li
 	if p.wanted == nil {
 		return nil, nil
 	}
+	began := e.Clock.Now()
 	p.report = link.Report{
 		ID: newID(), Source: string(p.wanted.Source), Mesh: p.wanted.Mesh, Epoch: p.wanted.Epoch, Generation: p.wanted.Generation,
-		Declaration: p.wanted.Digest, Trigger: trigger, Started: e.Clock.Now().UTC(), Version: e.Version,
+		Declaration: p.wanted.Digest, Trigger: trigger, Version: e.Version,
 		Resources: []link.ResourceReport{},
 	}
 	p.fetch(ctx)
@@ -89,7 +90,10 @@ func (e *Engine) Reconcile(ctx context.Context, trigger string, again bool) (*li
 	if err := e.Store.Restamp(p.restamp); err != nil {
 		return nil, err
 	}
-	p.report.Finished = e.Clock.Now().UTC()
+	// Both by the clock as it is now, which may have been set meanwhile; how long
+	// it took is not by the wall.
+	ended := e.Clock.Now()
+	p.report.Started, p.report.Finished = ended.Add(-ended.Sub(began)).UTC(), ended.UTC()
 	return &p.report, ctx.Err()
 }
 

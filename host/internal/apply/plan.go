@@ -2,9 +2,8 @@ package apply
 
 import (
 	"context"
-	"errors"
 
-	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 )
 
@@ -17,6 +16,8 @@ type Step struct {
 	Differences []string `json:"differences,omitempty"`
 	// Diff is the change of a text, as a unified diff.
 	Diff string `json:"diff,omitempty"`
+	// Note is why it is released or held.
+	Note string `json:"note,omitempty"`
 	// Error is why it cannot be told, or would fail.
 	Error string `json:"error,omitempty"`
 }
@@ -35,10 +36,7 @@ func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte)
 		return nil, err
 	}
 	p.declared, p.restarts.users = d, usersOf(d)
-	var steps []Step
-	for _, r := range undeclared(p.records, d) {
-		steps = append(steps, Step{Key: r.Key, ID: r.ID, Action: e.removal(r)})
-	}
+	steps := p.partings(ctx, undeclared(p.records, d))
 	var tasks []*task
 	for _, i := range d.Order() {
 		if t := p.taskOf(&d.Resources[i]); t != nil {
@@ -63,17 +61,24 @@ func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte)
 	return steps, nil
 }
 
+// untouched says what the pass will say of the error.
+func (s *Step) untouched(err error) {
+	switch v := untouched(err); v.outcome {
+	case declaration.Held:
+		s.Action, s.Note = Held, v.note
+	case declaration.Unsupported:
+		s.Action, s.Error = Unsupported, v.note
+	default:
+		s.Error = v.err.Error()
+	}
+}
+
 // step decides as a pass would, and marks what that restarts.
 func (p *pass) step(t *task) Step {
 	s := Step{Key: t.key, ID: t.resource.ID}
 	if t.err != nil {
-		s.Action, s.Error = Change, t.err.Error()
-		if errors.As(t.err, new(resource.Unsupported)) {
-			s.Action = Unsupported
-		}
-		if errors.As(t.err, new(resource.Held)) {
-			s.Action = Held
-		}
+		s.Action = Change
+		s.untouched(t.err)
 		return s
 	}
 	s.Action = decide(t.resource, t.prior, t.found, p.restarts.pending[t.key], false)
@@ -82,6 +87,10 @@ func (p *pass) step(t *task) Step {
 	case s.Action == Conflict:
 		s.Error = conflict(t.found).Error()
 	case s.Action.acts():
+		if err := p.engine.paused(t, false); err != nil {
+			s.Error = err.Error()
+			break
+		}
 		p.restarts.changed(t.resource.ID)
 	default:
 		s.Error = t.found.Failing

@@ -1,6 +1,9 @@
 package apply
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,6 +26,53 @@ func TestPlanSaysWhatApplyWouldDo(t *testing.T) {
 	if l.read("etc/a") != "1" || l.read("etc/new") != "(no such file or directory)" {
 		t.Error("plan changed something")
 	}
+}
+
+func TestPlanSaysWhatIsLetGo(t *testing.T) {
+	l := newLab(t)
+	for path, text := range map[string]string{"srv/old/x": "", "srv/was": "mine"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(l.root, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(l.root, path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := func(path string) string {
+		return `{"id": "` + path[1:] + `", "type": "file", "path": "` + path + `", "directory": true}`
+	}
+	l.applied(aFile("was", "/srv/was", "mine"), dir("/srv/old"), dir("/srv/full"), dir("/srv/both"), aFile("in", "/srv/both/sub/in", "1"),
+		dir("/srv/edited"), aFile("ours", "/srv/edited/ours", "1"), aFile("f", "/srv/f", "1"))
+	for _, path := range []string{"srv/full/theirs", "srv/edited/ours"} {
+		if err := os.WriteFile(filepath.Join(l.root, path), []byte("theirs"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Remove(filepath.Join(l.root, "srv/f")), os.Mkdir(filepath.Join(l.root, "srv/f"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range steps {
+		if got = append(got, strings.TrimSpace(string(s.Action)+" "+s.Key+" "+s.Note)); s.Error != "" || !s.Todo() {
+			t.Errorf("%+v", s)
+		}
+	}
+	l.want(strings.Join(got, "\n"),
+		"remove file:/srv/edited/ours", "remove file:/srv/both/sub/in",
+		"release file:/srv/f it is a directory now, which the host did not make",
+		"release file:/srv/edited it is not empty", "remove file:/srv/both",
+		"release file:/srv/full it is not empty", "release file:/srv/old it was there before the host owned it",
+		"release file:/srv/was it was there before the host owned it")
+	l.want(l.applied(),
+		`removed file:/srv/edited/ours (somebody changed it: what it was is in "ours.nox-saved")`,
+		"removed file:/srv/both/sub/in", "released file:/srv/f (it is a directory now, which the host did not make)",
+		"released file:/srv/edited (it is not empty)", "removed file:/srv/both",
+		"released file:/srv/full (it is not empty)", "released file:/srv/old (it was there before the host owned it)",
+		"released file:/srv/was (it was there before the host owned it)")
 }
 
 func TestPlanShowsHowATextChanges(t *testing.T) {

@@ -2,14 +2,10 @@ package apply
 
 import (
 	"context"
-	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
-	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
 // removeUndeclared takes away what is ours and no longer declared, the last
@@ -58,7 +54,7 @@ func undeclared(records map[string]*resource.Record, d *declaration.Declaration)
 // memberOfRecord is memberOf for what was applied once.
 func (e *Engine) memberOfRecord(r *resource.Record) member {
 	was, err := declaration.FromSpec(r.ID, r.Spec)
-	if err != nil || e.removal(r) == Release {
+	if err != nil || e.stays(r) != "" {
 		return member{}
 	}
 	if was.Unit != nil {
@@ -69,21 +65,6 @@ func (e *Engine) memberOfRecord(r *resource.Record) member {
 	m := e.memberOf(&was)
 	m.after = nil // the order of the list is that of removal
 	return m
-}
-
-// removal is what is done with what is no longer declared.
-func (e *Engine) removal(r *resource.Record) Action {
-	if e.isHostBinary(r.Key) {
-		return Release
-	}
-	return Remove
-}
-
-// isHostBinary: leaving the host's own binary out of a declaration never
-// removes it, and puts no older one back.
-func (e *Engine) isHostBinary(key string) bool {
-	p, ok := strings.CutPrefix(key, "file:")
-	return ok && (e.isBinary(p) || slices.ContainsFunc(e.Layout.Prefixes(), func(prefix string) bool { return p == path.Join(prefix, "bin", layout.HostName) }))
 }
 
 // remove takes away resources that can be worked on at once; each is forgotten
@@ -105,13 +86,14 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record, leaving m
 	}
 	p.engine.work(ctx, todo, len(records), func(ctx context.Context, i int) (err error) {
 		r, v := records[i], &removals[i].verdict
+		stays := p.engine.stays(r)
 		switch {
 		case inheritance != nil:
 			return inheritance
-		case p.engine.removal(r) == Release:
-			v.outcome, v.note = declaration.Released, "the host itself stays"
+		case stays != "":
+			v.outcome, v.note = declaration.Released, stays
 		case !known:
-			return fmt.Errorf("cannot remove it: this version does not know the type %q", r.Type)
+			return unknownType(r.Type)
 		default:
 			v.outcome, v.note, err = kind.Remove(ctx, *rest[i])
 		}
@@ -133,6 +115,7 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record, leaving m
 			v = failed(err)
 		default:
 			delete(p.records, r.Key)
+			p.engine.forget(r.Key)
 		}
 		p.tell(r.Key, r.ID, v)
 	}

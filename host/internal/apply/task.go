@@ -23,9 +23,10 @@ type task struct {
 	restart bool
 
 	// begun: it was tried in a crowd, which did not work, and before is what was
-	// there until then.
-	begun  bool
-	before json.RawMessage
+	// there until then, and differed how.
+	begun    bool
+	before   json.RawMessage
+	differed []string
 
 	// found is what the look before saw, now what the look after did.
 	found, now resource.State
@@ -37,7 +38,7 @@ type task struct {
 func (t *task) anew() *task {
 	return &task{
 		job: job{key: t.key, typ: t.typ}, resource: t.resource, kind: t.kind, want: t.want, prior: t.prior, restart: t.restart,
-		begun: true, before: t.found.Found,
+		begun: true, before: t.found.Found, differed: t.found.Differences,
 	}
 }
 
@@ -94,7 +95,11 @@ func (t *task) applied() verdict {
 	case t.now.Failing != "":
 		return verdict{declaration.Failed, t.now.Note, errors.New(t.now.Failing)}
 	case t.drifted():
-		return verdict{declaration.Repaired, join("drifted: "+strings.Join(t.found.Differences, ", "), t.found.Note, t.now.Note), nil}
+		how := t.found.Differences
+		if t.begun {
+			how = t.differed
+		}
+		return verdict{declaration.Repaired, join("drifted: "+strings.Join(how, ", "), t.found.Note, t.now.Note), nil}
 	}
 	return verdict{declaration.Applied, join(t.found.Note, t.now.Note), nil}
 }

@@ -45,7 +45,7 @@ func (p *pass) wave(ctx context.Context, tasks []*task) {
 			p.wave(ctx, []*task{t.anew()})
 		default:
 			p.letGo(ctx, t)
-			p.say(t, failed(t.err))
+			p.say(t, failed(p.engine.pause(t)))
 		}
 	}
 	p.own(good)
@@ -72,8 +72,8 @@ func (p *pass) letGo(ctx context.Context, t *task) {
 // anything left to do for it, if only to record it.
 func (p *pass) decided(t *task) bool {
 	t.action = decide(t.resource, t.prior, t.found, t.restart, p.again)
-	if t.begun && t.action == Adopt {
-		t.action = Change // by us, a moment ago
+	if t.begun && (t.action == Adopt || t.action == Keep) {
+		t.action = Change // by us, a moment ago, and it failed at something
 	}
 	switch {
 	case t.action == Conflict:
@@ -84,6 +84,10 @@ func (p *pass) decided(t *task) bool {
 		return false
 	case !t.action.acts():
 		return true
+	}
+	if err := p.engine.paused(t, p.again); err != nil {
+		p.say(t, failed(err))
+		return false
 	}
 	for _, source := range t.resource.Sources() {
 		if err := p.missing[source]; err != nil {
@@ -97,6 +101,9 @@ func (p *pass) decided(t *task) bool {
 // keep is for what is as declared, and ours: nothing is written that says the
 // same as before.
 func (p *pass) keep(t *task) {
+	if t.found.Failing == "" {
+		p.engine.stood(t.key)
+	}
 	rec := t.record(p)
 	if prior := t.prior; rec.Declaration != prior.Declaration || rec.Mesh != prior.Mesh || rec.Epoch != prior.Epoch || !bytes.Equal(rec.Spec, prior.Spec) || rec.ID != prior.ID {
 		if bytes.Equal(rec.Spec, prior.Spec) {
@@ -222,6 +229,7 @@ func (p *pass) own(tasks []*task) {
 		case t.action == Adopt:
 			p.say(t, t.kept(declaration.Adopted))
 		default:
+			p.engine.worked(t.key)
 			p.say(t, t.applied())
 		}
 	}

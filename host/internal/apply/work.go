@@ -47,6 +47,8 @@ func (e *Engine) limitsOf(t declaration.Type) Limits {
 type Busy struct {
 	Key   string    `json:"key"`
 	Since time.Time `json:"since"`
+	// Seconds is for how long: the clock may have been set since.
+	Seconds int64 `json:"seconds"`
 }
 
 // Busy returns the resource that has been worked on for the longest time, or
@@ -57,8 +59,11 @@ func (e *Engine) Busy() *Busy {
 	var b *Busy
 	for key, since := range e.busy {
 		if b == nil || since.Before(b.Since) || since.Equal(b.Since) && key < b.Key {
-			b = &Busy{key, since}
+			b = &Busy{Key: key, Since: since}
 		}
+	}
+	if b != nil {
+		b.Seconds = int64(e.Clock.Now().Sub(b.Since) / time.Second)
 	}
 	return b
 }

@@ -60,7 +60,8 @@ func (u Unsupported) Error() string { return u.Why }
 // the administrator holds it as it is. It is no failure: the outcome is held,
 // and the next pass asks again.
 type Held struct {
-	// Why says who holds what: `IgnorePkg in "/etc/pacman.conf" names it`.
+	// Why says who holds what, and how that ends: `it is on hold; "apt-mark unhold
+	// htop" lets it change`.
 	Why string
 }
 

@@ -2,6 +2,8 @@ package supervise
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -95,6 +97,28 @@ func TestH01TornWriteLeavesTheStateBefore(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A shim may be years older than the host that reads what it says, or newer.
+func TestStateIsReadAcrossVersions(t *testing.T) {
+	const before = `{"sequence":2,"shim":{"pid":7,"start":9,"boot":"b"},"phase":"backoff","failures":0,"last_exit":"exited with 0","since":"2001-09-09T01:46:40Z","definition":"d"}`
+	want := State{Sequence: 2, Shim: Proc{7, 9, "b"}, Phase: Backoff, LastExit: "exited with 0", Since: time.Unix(1e9, 0).UTC(), Definition: "d"}
+	for name, content := range map[string]string{
+		"of before short runs were counted": before,
+		"of a newer shim":                   strings.Replace(before, `"failures":0,`, `"failures":0,"to_come":{"a":[1]},`, 1),
+	} {
+		slot := bytes.Repeat([]byte(" "), slotSize)
+		copy(slot[sumSize:], content+"\n")
+		sum := sha256.Sum256(slot[sumSize:])
+		copy(slot, hex.EncodeToString(sum[:]))
+		if got, ok := readSlot(slot, 0); !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, ok, want)
+		}
+	}
+	written, err := want.slot()
+	if err != nil || !bytes.HasPrefix(written[sumSize:], []byte(before+"\n")) {
+		t.Errorf("nothing new to say is written as %.300q, %v", written[sumSize:], err)
 	}
 }
 

@@ -35,6 +35,7 @@ type shim struct {
 	timer  <-chan time.Time
 	quick  int          // ends in a row without a healthy minute; sets the back-off
 	failed bool         // the last end was a failure
+	lasted bool         // it has lived for the healthy minute
 	tries  int          // of killing
 	group  int          // the process group of the child that was asked to end
 	asked  map[int]bool // who was asked to end
@@ -69,8 +70,8 @@ func (s *shim) load(definition []byte) error {
 	}
 	cutOff := before.Phase != Stopped && before.Phase != Stopping && before.Phase != Killing
 	if cutOff && before.Definition == s.digest && before.Shim.Boot == self.Boot {
-		s.quick = before.Failures
-		s.state.Failures, s.state.LastExit = before.Failures, before.LastExit
+		s.quick = max(before.Failures, before.Short)
+		s.state.Failures, s.state.Short, s.state.LastExit = before.Failures, before.Short, before.LastExit
 		// What came to rest stays so. What ran ended with its shim: the host
 		// takes our word for it that something runs.
 		if before.Phase == Halted || before.Phase == Exited {
@@ -120,6 +121,7 @@ func (s *shim) arm(d time.Duration) {
 
 // spawn starts the child. What cannot be started has failed.
 func (s *shim) spawn() {
+	s.lasted = false
 	pid, err := s.exec()
 	if err != nil {
 		s.failed = true
@@ -228,6 +230,9 @@ func (s *shim) reap() {
 // not be started. It is where the policy is.
 func (s *shim) ended() {
 	s.quick++
+	if s.state.Short++; s.lasted {
+		s.state.Short = 0
+	}
 	if s.failed {
 		s.state.Failures++
 	} else {
@@ -245,7 +250,14 @@ func (s *shim) ended() {
 		s.enter(Halted, 0)
 	default:
 		d := backoff(s.def.Backoff, s.def.BackoffMax, s.quick)
-		s.out.say("%s; %d of %d failures in a row, started again in %s", s.state.LastExit, s.state.Failures, s.def.FailureLimit, d)
+		count := ""
+		switch {
+		case s.failed:
+			count = fmt.Sprintf("%d of %d failures in a row, ", s.state.Failures, s.def.FailureLimit)
+		case s.state.Short > 0:
+			count = fmt.Sprintf("%d short runs in a row, ", s.state.Short)
+		}
+		s.out.say("%s; %sstarted again in %s", s.state.LastExit, count, d)
 		s.enter(Backoff, d)
 	}
 }
@@ -271,9 +283,9 @@ func (s *shim) elapsed() {
 	case Starting:
 		s.enter(Running, max(s.def.Healthy-s.def.Settle, time.Nanosecond))
 	case Running:
-		s.quick = 0
-		if s.state.Failures > 0 {
-			s.state.Failures = 0
+		s.quick, s.lasted = 0, true
+		if s.state.Failures > 0 || s.state.Short > 0 {
+			s.state.Failures, s.state.Short = 0, 0
 			s.save()
 		}
 	case Backoff:

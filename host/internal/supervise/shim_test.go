@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -62,6 +63,53 @@ func TestHealthyTimeForgetsFailures(t *testing.T) {
 	s := b.until("no failures", func(s State) bool { return s.Failures == 0 })
 	if s.Phase != Running || len(b.starts()) != 3 {
 		t.Errorf("%+v after %d starts, want running after 3", s, len(b.starts()))
+	}
+	b.down(shim)
+}
+
+// One that ends at once and is always started again does not do its work, and no
+// exit code makes it so.
+func TestR03ShortRunsAreCountedWhateverTheExitCode(t *testing.T) {
+	b := newBench(t, "exit", "0")
+	b.def.BackoffMax = 50 * time.Millisecond
+	shim := b.up()
+	s := b.until("more short runs than the limit of failures", func(s State) bool { return s.Short > b.def.FailureLimit && s.Phase == Backoff })
+	if s.Failures != 0 || s.LastExit != "exited with 0" {
+		t.Errorf("%+v, want no failures, exited with 0", s)
+	}
+	b.down(shim)
+	if line := "exited with 0; 2 short runs in a row, started again in 50ms"; !strings.Contains(b.output(), line) {
+		t.Errorf("the output does not say %q:\n%s", line, b.output())
+	}
+}
+
+func TestHealthyTimeForgetsShortRuns(t *testing.T) {
+	b := newBench(t, "fail", "2")
+	b.def.Healthy, b.def.SuccessCodes = time.Second, []int{0, 1}
+	shim := b.up()
+	b.until("two short runs", func(s State) bool { return s.Short == 2 && s.Failures == 0 })
+	if s := b.until("none", func(s State) bool { return s.Short == 0 && s.Phase == Running }); len(b.starts()) != 3 {
+		t.Errorf("%+v after %d starts, want running after 3", s, len(b.starts()))
+	}
+	// What has lived long enough is not short when it ends.
+	if err := syscall.Kill(b.state().Child.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.until("its end", func(s State) bool { return s.Failures == 1 }); s.Short != 0 {
+		t.Errorf("%+v, want no short run", s)
+	}
+	b.down(shim)
+}
+
+func TestShimThatWasKilledGoesOnCountingShortRuns(t *testing.T) {
+	b := newBench(t, "exit", "0")
+	shim := b.up()
+	before := b.until("two short runs", func(s State) bool { return s.Short >= 2 })
+	b.kill(shim)
+	shim = b.up()
+	s := b.until("one more", func(s State) bool { return s.Shim.PID == shim.Process.Pid && s.Phase == Backoff })
+	if s.Short <= before.Short {
+		t.Errorf("%+v, it was %+v", s, before)
 	}
 	b.down(shim)
 }

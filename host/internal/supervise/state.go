@@ -46,6 +46,9 @@ type State struct {
 	Phase    Phase  `json:"phase"`
 	// Failures in a row.
 	Failures int `json:"failures"`
+	// Short is how often in a row it ended, failed or not, before it had lived for
+	// the healthy minute. A shim of before it was counted leaves it out.
+	Short int `json:"short,omitempty"`
 	// LastExit says how it ended last ("exited with 1"), or why it could not
 	// be started.
 	LastExit string `json:"last_exit,omitempty"`

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,12 +48,12 @@ mesh, and plan is refused there: ask "mesh-controller declare --dry-run".`,
 					list = append(list, planned{s, warning(s)})
 					if s.Todo() {
 						todo++
-					} else if s.Error == "" {
+					} else if s.Error == "" && s.Note == "" {
 						continue
 					}
 					what := strings.Join(s.Differences, ", ")
-					if s.Error != "" {
-						what = s.Error
+					if said := cmp.Or(s.Error, s.Note); said != "" {
+						what = said
 					}
 					rows = append(rows, []string{string(s.Action), s.Key, cli.OneLine(what)})
 				}

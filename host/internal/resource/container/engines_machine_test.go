@@ -33,6 +33,7 @@ func TestEngines(t *testing.T) {
 				{"BadImage", badImage},
 				{"C-02 Foreign", foreign},
 				{"Failing", failing},
+				{"TenPasses", tenPasses},
 				{"C-04 Flood", flood},
 				{"Pull", pull},
 				{"C-03 Killed", killed},
@@ -321,6 +322,36 @@ func failing(l *lab) {
 		l.Errorf("%+v", st)
 	}
 	l.remove(rec)
+}
+
+// tenPasses: one that does not run brings its image once, however often it is
+// tried, and leaves nothing behind. (How often that is, is the engine's to say.)
+func tenPasses(l *lab) {
+	for _, bad := range []resource.Want{l.want(l.bad, ""), l.want(l.one, `"network":"no-such-network"`)} {
+		loads := 0
+		for range 10 {
+			l.proxy.begin(0, false, false)
+			st := l.check(bad, nil)
+			if err := l.kind.Apply(l.Context(), bad, nil, st); st.Same || err == nil {
+				l.Errorf("%s: %+v, %v", bad.Spec, st, err)
+			}
+			for _, c := range l.proxy.changes() {
+				if strings.HasPrefix(c, "POST /images/") {
+					loads++
+				}
+			}
+			if got := l.names(); len(got) > 1 {
+				l.Errorf("containers: %q", got)
+			}
+		}
+		if loads != 1 {
+			l.Errorf("%s: its image was brought %d times", bad.Spec, loads)
+		}
+		l.remove(recordOf(bad, nil, resource.State{}))
+		if got := l.images(); len(got) > 0 {
+			l.Errorf("images: %q", got)
+		}
+	}
 }
 
 func flood(l *lab) {

@@ -21,7 +21,7 @@ func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.
 	}
 	r, err := k.runtime(ctx, name)
 	if isUnsupported(err) {
-		return declaration.Released, "there is no container runtime here any more", nil
+		return declaration.Released, noRuntime, nil
 	}
 	note := ""
 	if err == nil {
@@ -31,6 +31,25 @@ func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.
 		return "", "", fmt.Errorf("cannot remove container %q: %w", name, err)
 	}
 	return declaration.Removed, note, nil
+}
+
+const noRuntime = "there is no container runtime here any more"
+
+// Parting says why Remove would release a container.
+func (k *Kind) Parting() func(context.Context, resource.Record) (string, error) {
+	return func(ctx context.Context, record resource.Record) (string, error) {
+		name, err := key(record)
+		if err != nil {
+			return "", err
+		}
+		if _, err = k.runtime(ctx, name); isUnsupported(err) {
+			return noRuntime, nil
+		}
+		if err != nil {
+			err = fmt.Errorf("cannot remove container %q: %w", name, err)
+		}
+		return "", err
+	}
 }
 
 func (k *Kind) remove(ctx context.Context, r *runtime, name string, was *other) (note string, err error) {

@@ -49,7 +49,9 @@ func (k *Kind) apply(ctx context.Context, want resource.Want, prior *resource.Re
 		return err
 	}
 	if len(w.differences(have)) == 0 {
-		return nil
+		// It was put in place by a call whose sync of the directory failed, or that
+		// was killed before it.
+		return p.dir.Sync()
 	}
 	if err := w.mayReplace(have); err != nil {
 		return err
@@ -210,6 +212,11 @@ func (k *Kind) Recover(_ context.Context, r declaration.Resource) error {
 	}
 	if err := p.dir.Sweep(name); err != nil {
 		return cannot("sweep beside", r.File.Path, err)
+	}
+	// What is recorded now may have been put in place by a call that was killed
+	// before the directory was on the disk.
+	if err := p.dir.Sync(); err != nil {
+		return cannot("sync beside", r.File.Path, err)
 	}
 	return nil
 }

@@ -76,10 +76,33 @@ func (k *Kind) putFile(ctx context.Context, p *place, have thing, w *wish) error
 	if err := x.setRest(w.uid, w.gid); err != nil {
 		return err
 	}
+	if err := keepsMode(temp.FD(), w.Mode); err != nil {
+		return err
+	}
 	if err := p.unchanged(have); err != nil {
 		return err
 	}
 	return temp.Commit()
+}
+
+// keepsMode returns an error when the new file, which was made for its owner alone,
+// is on a file system that has no modes and cannot have the wished one. A vfat takes
+// chmod(2) for one it cannot keep, and says nothing.
+func keepsMode(fd int, mode uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o077 == 0 {
+		return err
+	}
+	err := unix.Fchmod(fd, mode&0o777)
+	if err == nil {
+		if err = unix.Fstat(fd, &st); err == nil && st.Mode&0o777 != mode&0o777 {
+			err = unix.EPERM
+		}
+	}
+	if err != nil {
+		return &fs.PathError{Op: "chmod", Err: err}
+	}
+	return nil
 }
 
 // source opens the wished content, which is hashed while it is copied.

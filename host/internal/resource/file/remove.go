@@ -9,7 +9,6 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
-	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
 // Remove implements resource.Kind.
@@ -27,50 +26,36 @@ func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.
 }
 
 func (k *Kind) remove(ctx context.Context, f *declaration.File, record resource.Record) (declaration.Outcome, string, error) {
-	before, err := parseThing(record.Before)
+	l, err := k.leaving(ctx, f, record)
 	if err != nil {
 		return "", "", err
 	}
-	w := wishOf(f)
-	p, err := k.open(f.Path)
-	if err != nil {
-		return "", "", err
-	}
-	defer p.close()
-	if err := k.mayTouch(p, &wish{file: &declaration.File{Path: f.Path, Directory: true, Owner: "root"}}); fault.KindOf(err) == fault.Refused {
-		return declaration.Released, fmt.Sprintf("it is left as it is: %v", err), nil
-	} else if err != nil {
-		return "", "", err
-	}
-	have, err := p.look(ctx)
-	if err != nil {
-		return "", "", err
-	}
+	defer l.close()
 	switch {
-	case have.Kind == nothing:
-		k.dropEmpty(before.Parents)
-		return declaration.Removed, "", nil
-	case record.Adopted && (before.Kind == nothing || before.same(w.thing)):
-		return declaration.Released, "it was there before the host owned it", nil
-	case w.Kind == directory && have.Kind == directory:
-		return k.removeDirectory(p, have, before)
-	case w.Kind == directory || have.Kind != file && have.Kind != symlink:
-		return declaration.Released, fmt.Sprintf("it is %s now, which the host did not make", have.Kind.article()), nil
+	case l.back && l.have.Kind == directory:
+		err = k.setDirectory(l.place, l.have, k.back(l.before).attr())
+	case l.why != "":
+	case l.have.Kind == nothing:
+		k.dropEmpty(l.before.Parents)
+	case l.have.Kind == directory:
+		return k.removeDirectory(l.place, l.before)
+	default:
+		return k.removeFile(ctx, l)
 	}
-	return k.removeFile(ctx, p, have, before, w)
+	if err != nil {
+		return "", "", err
+	}
+	if l.why != "" {
+		return declaration.Released, l.why, nil
+	}
+	return declaration.Removed, "", nil
 }
 
-func (k *Kind) removeDirectory(p *place, have, before thing) (declaration.Outcome, string, error) {
-	if before.Kind == directory {
-		if err := k.setDirectory(p, have, k.back(before).attr()); err != nil {
-			return "", "", err
-		}
-		return declaration.Released, "it was there before; it has its mode and owner of then", nil
-	}
+func (k *Kind) removeDirectory(p *place, before thing) (declaration.Outcome, string, error) {
 	err := p.dir.Rmdir(p.name)
 	// rmdir(2) allows both numbers.
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
-		return declaration.Released, "it is not empty", nil
+		return declaration.Released, notEmpty, nil
 	}
 	if err != nil {
 		return "", "", err
@@ -82,14 +67,13 @@ func (k *Kind) removeDirectory(p *place, have, before thing) (declaration.Outcom
 // removeFile takes away the file or symlink have, and gives back what was
 // before. What somebody made of it is put beside first, under a second name, so
 // that a crash in between leaves both.
-func (k *Kind) removeFile(ctx context.Context, p *place, have, before thing, w *wish) (declaration.Outcome, string, error) {
+func (k *Kind) removeFile(ctx context.Context, l *leaving) (declaration.Outcome, string, error) {
+	p, have, before := l.place, l.have, l.before
 	note := ""
-	lost := before.Kind == file && before.Digest == ""
-	giveBack := (before.Kind == file || before.Kind == symlink) && !lost
-	if giveBack && len(k.back(before).differences(have)) == 0 {
+	if l.back && len(k.back(before).differences(have)) == 0 {
 		return declaration.Removed, "", nil // given back before a crash
 	}
-	if !have.same(w.thing) {
+	if l.changed {
 		saved, err := p.putBeside(have)
 		if err != nil {
 			return "", "", err
@@ -100,12 +84,12 @@ func (k *Kind) removeFile(ctx context.Context, p *place, have, before thing, w *
 		}
 	}
 	switch {
-	case giveBack:
+	case l.back:
 		if err := k.put(ctx, p, have, k.back(before)); err != nil {
 			return "", "", fmt.Errorf("what was there before cannot be given back: %w", cause(err))
 		}
 		return declaration.Removed, note, nil
-	case lost:
+	case l.lost():
 		if note != "" {
 			note += "; "
 		}

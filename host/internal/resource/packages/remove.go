@@ -17,9 +17,9 @@ import (
 
 // Remove implements resource.Kind.
 func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.Outcome, string, error) {
-	name, ok := strings.CutPrefix(record.Key, string(declaration.TypePackage)+":")
-	if !ok {
-		return "", "", fmt.Errorf("internal error: %q is no package", record.Key)
+	name, err := nameOf(record)
+	if err != nil {
+		return "", "", err
 	}
 	out, note, err := k.remove(ctx, name, record)
 	if err != nil {
@@ -29,21 +29,12 @@ func (k *Kind) Remove(ctx context.Context, record resource.Record) (declaration.
 }
 
 func (k *Kind) remove(ctx context.Context, name string, record resource.Record) (declaration.Outcome, string, error) {
-	if name == own {
-		return declaration.Released, "the host itself stays", nil
-	}
-	if record.Adopted || record.Before != nil && !slices.Equal(record.Before, []byte("null")) {
-		return declaration.Released, "it was installed before this host came", nil
-	}
-	if k.Manager == nil {
-		return "", "", errors.New(k.lacking)
-	}
-	is, err := k.Manager.Look(name)
+	is, why, err := k.stays(name, record)
 	if err != nil {
 		return "", "", err
 	}
-	if k.isHost(is) {
-		return declaration.Released, "the host itself stays: it is of this package", nil
+	if why != "" {
+		return declaration.Released, why, nil
 	}
 	hand, err := k.hand(name)
 	if err != nil {
@@ -52,11 +43,54 @@ func (k *Kind) remove(ctx context.Context, name string, record resource.Record) 
 	if !is.Installed && hand == nil {
 		return declaration.Removed, "", nil
 	}
-	if is.Held != "" && is.Installed {
-		return "", "", resource.Held{Why: is.Held}
-	}
 	err = k.alone(ctx, name, func() error { return k.takeAway(ctx, name, record) })
 	return declaration.Removed, k.leftBeside(is.Files), err
+}
+
+// stays says why what is no longer declared is let go of, or "", and what is
+// there. The error is a Held when somebody holds it.
+func (k *Kind) stays(name string, record resource.Record) (is database.Package, why string, err error) {
+	if name == own {
+		return is, "the host itself stays", nil
+	}
+	if record.Adopted || record.Before != nil && !slices.Equal(record.Before, []byte("null")) {
+		return is, "it was installed before this host came", nil
+	}
+	if k.Manager == nil {
+		return is, "", errors.New(k.lacking)
+	}
+	switch is, err = k.Manager.Look(name); {
+	case err != nil:
+		return is, "", err
+	case k.isHost(is):
+		return is, "the host itself stays: it is of this package", nil
+	case is.Held != "" && is.Installed:
+		return is, "", resource.Held{Why: is.Held}
+	}
+	return is, "", nil
+}
+
+// Parting says why Remove would release a package.
+func (k *Kind) Parting() func(context.Context, resource.Record) (string, error) {
+	return func(_ context.Context, record resource.Record) (string, error) {
+		name, err := nameOf(record)
+		if err == nil {
+			var why string
+			if _, why, err = k.stays(name, record); err == nil {
+				return why, nil
+			}
+			err = fmt.Errorf("cannot remove package %q: %w", name, err)
+		}
+		return "", err
+	}
+}
+
+func nameOf(record resource.Record) (string, error) {
+	name, ok := strings.CutPrefix(record.Key, string(declaration.TypePackage)+":")
+	if !ok {
+		return "", fmt.Errorf("internal error: %q is no package", record.Key)
+	}
+	return name, nil
 }
 
 func (k *Kind) takeAway(ctx context.Context, name string, record resource.Record) error {

@@ -126,7 +126,7 @@ var pacmanSort = sort{
 		return holder(t, "exec 9>"+lock+"; echo; read x; rm "+lock)
 	},
 	words: map[string]string{
-		"held": `IgnorePkg in "/etc/pacman.conf" names it`, "dependency": "unable to satisfy dependency 'nothere' required by hello",
+		"held": `IgnorePkg in "/etc/pacman.conf" names it; take it out there to let it change`, "dependency": "unable to satisfy dependency 'nothere' required by hello",
 		"script": "the scriptlet says why", "full": "could not extract ", "needed": "required by",
 	},
 }
@@ -184,7 +184,7 @@ var dpkgSort = sort{
 		return holder(t, "exec python3 -c 'import fcntl,sys; f=open(\""+l.Path("/var/lib/dpkg/lock-frontend")+"\",\"a+\"); fcntl.lockf(f,fcntl.LOCK_EX); print(flush=True); sys.stdin.read(1)'")
 	},
 	words: map[string]string{
-		"held": "it is on hold", "dependency": "hello : Depends: nothere but it is not installable", "script": "returned error exit status 1", "full": "No space left", "needed": "depends on hello",
+		"held": `it is on hold; "apt-mark unhold hello" lets it change`, "dependency": "hello : Depends: nothere but it is not installable", "script": "returned error exit status 1", "full": "No space left", "needed": "depends on hello",
 	},
 }
 

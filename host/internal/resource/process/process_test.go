@@ -190,6 +190,37 @@ func TestR03FailingProcessIsNoDriftAndSaysWhy(t *testing.T) {
 	}
 }
 
+// It runs as declared, and does not do what it is for, whatever its exit code.
+func TestR03ProcessThatDoesNotStayUpIsNotFine(t *testing.T) {
+	b := newBench(t, "0")
+	b.kind.adjust = func(d *supervise.Definition) { d.Backoff, d.BackoffMax = time.Hour, time.Hour }
+	st := b.apply()
+	if want := "does not stay up: exited with 0, ended early once, backing off"; !st.Same || st.Failing != want {
+		t.Fatalf("%+v, want Same and %q", st, want)
+	}
+	// A second pass does not start the back-off anew.
+	before := b.state()
+	if st := b.apply(); !st.Same || b.starts() != 1 || b.state() != before {
+		t.Errorf("after another pass: %+v, %d starts, state %+v; it was %+v", st, b.starts(), b.state(), before)
+	}
+	for _, c := range []struct {
+		phase         supervise.Phase
+		short         int
+		failing, note string
+	}{
+		{supervise.Starting, 3, "does not stay up: exited with 0, ended early 3 times in a row, starting again", ""},
+		{supervise.Running, 3, "", "up since 15:04:05 after it ended early 3 times in a row; the last: exited with 0"},
+		{supervise.Backoff, 0, "", "exited with 0"}, // after a long life
+	} {
+		s := before
+		s.Phase, s.Short, s.Since = c.phase, c.short, time.Date(2001, 9, 9, 15, 4, 5, 0, time.UTC)
+		v := view{shim: true, wanted: true, state: s}
+		if v.failing() != c.failing || v.note() != c.note {
+			t.Errorf("%s after %d: failing %q, note %q; want %q, %q", c.phase, c.short, v.failing(), v.note(), c.failing, c.note)
+		}
+	}
+}
+
 func TestR03HaltedProcessStaysDownUntilItIsChanged(t *testing.T) {
 	b := newBench(t, "1")
 	b.apply()

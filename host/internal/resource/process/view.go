@@ -133,9 +133,15 @@ func (v view) failing() string {
 		if s.Failures > 0 {
 			return fmt.Sprintf("%s, %s, backing off", s.LastExit, inARow(s.Failures))
 		}
+		if s.Short > 0 {
+			return fmt.Sprintf("does not stay up: %s, %s, backing off", s.LastExit, ended(s.Short))
+		}
 	case supervise.Starting, supervise.Clearing:
 		if s.Failures > 0 {
 			return fmt.Sprintf("%s, %s, starting again", s.LastExit, inARow(s.Failures))
+		}
+		if s.Short > 0 {
+			return fmt.Sprintf("does not stay up: %s, %s, starting again", s.LastExit, ended(s.Short))
 		}
 	}
 	return ""
@@ -151,6 +157,8 @@ func (v view) note() string {
 		return fmt.Sprintf("its shim lives, but how it does cannot be read: %v", v.silent)
 	case s.Phase == supervise.Running && s.Failures > 0:
 		return fmt.Sprintf("up since %s after %s; the last: %s", s.Since.Format("15:04:05"), inARow(s.Failures), s.LastExit)
+	case s.Phase == supervise.Running && s.Short > 0:
+		return fmt.Sprintf("up since %s after it %s; the last: %s", s.Since.Format("15:04:05"), ended(s.Short), s.LastExit)
 	case s.Phase == supervise.Exited, s.Phase == supervise.Backoff:
 		return s.LastExit
 	}
@@ -162,6 +170,15 @@ func inARow(n int) string {
 		return "1 failure"
 	}
 	return fmt.Sprintf("%d failures in a row", n)
+}
+
+// ended is inARow for ends that are no failures, which say by their number alone
+// that it does not do its work.
+func ended(n int) string {
+	if n == 1 {
+		return "ended early once"
+	}
+	return fmt.Sprintf("ended early %d times in a row", n)
 }
 
 // readFull reads until b is full or the end, which is no error.

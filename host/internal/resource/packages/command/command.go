@@ -2,8 +2,9 @@
 // lives on when the host dies.
 //
 // It goes through internal/child: no terminal, nothing to read, a process group
-// that dies whole at the deadline. Where systemd runs it gets a transient scope
-// of its own, so that the end of the host's unit is not its end; and its output
+// that dies whole at the deadline, and only then: a host that is to end leaves it at
+// work. Where systemd runs it gets a transient scope of its own, so that the end of
+// the host's unit is not its end; and its output
 // goes to memory that outlives the host, since a pipe whose reader died would
 // kill it in the middle (pipe(7)).
 //
@@ -13,6 +14,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,7 +52,8 @@ func (i Interrupted) Error() string { return i.how }
 type Runner func(context.Context, Line) (string, error)
 
 // Run runs it to its end and returns what it printed. The error has the last it
-// said; one that was killed, by its deadline for one, is an Interrupted.
+// said; one that was killed, by its deadline for one, is an Interrupted. So is one
+// that is left at work, because the host is to end (ctx was cancelled): it goes on.
 func Run(ctx context.Context, l Line) (string, error) {
 	c := child.Command{Path: l.Path, Args: l.Args, Env: l.Env, Timeout: longest, MaxOutput: kept, Outlives: true}
 	if scoped() {
@@ -58,9 +61,11 @@ func Run(ctx context.Context, l Line) (string, error) {
 		c.Args = append([]string{"--scope", "--quiet", "--collect", "--description=packages of mesh-host", "--", l.Path}, l.Args...)
 	}
 	name := filepath.Base(l.Path)
-	res, err := child.Run(ctx, c)
+	res, err := run(ctx, c)
 	out := string(res.Stdout)
 	switch {
+	case errors.Is(err, errLeft):
+		return "", Interrupted{name + " goes on without the host, which is to end"}
 	case err == nil:
 		return out, nil
 	case ctx.Err() != nil:
@@ -71,6 +76,35 @@ func Run(ctx context.Context, l Line) (string, error) {
 		return out, Interrupted{fmt.Sprintf("%s was killed: %s", name, Said(out))}
 	}
 	return out, fault.Failedf("%s failed: %s", name, Said(out))
+}
+
+// errLeft is the error of run when the program is left at work.
+var errLeft = errors.New("it goes on")
+
+// run is child.Run of what only a deadline kills.
+func run(ctx context.Context, c child.Command) (child.Result, error) {
+	type end struct {
+		child.Result
+		error
+	}
+	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan end, 1)
+	go func() { // until the program ends, or with it the host
+		defer kill()
+		res, err := child.Run(alive, c)
+		ended <- end{res, err}
+	}()
+	select {
+	case e := <-ended:
+		return e.Result, e.error
+	case <-ctx.Done():
+	}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return child.Result{}, errLeft
+	}
+	kill()
+	e := <-ended
+	return e.Result, e.error
 }
 
 // scoped reports whether systemd can give it a scope (sd_booted(3)).

@@ -3,8 +3,12 @@ package command
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestP07WhatIsSaidOfAFailure(t *testing.T) {
@@ -26,6 +30,52 @@ func TestP07WhatIsSaidOfAFailure(t *testing.T) {
 	}
 	if got := Before("a\nb\nc\nd\nerror: it\nlater\n", "error: it"); got != "c | d | error: it" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The host is told to end while it waits, and the program is not half done.
+func TestP02OneThatIsLeftGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mkfifo(dir+"/go", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"/begun", "/ended"} {
+		if err := unix.Mkfifo(dir+f, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(f string) string { // opening a fifo waits for the other side (fifo(7))
+		b, err := os.ReadFile(dir + f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	said := make(chan error, 1)
+	go func() {
+		_, err := Run(ctx, Line{Path: "/bin/sh", Args: []string{"-c", "echo x > " + dir + "/begun; read x < " + dir + "/go; echo whole > " + dir + "/ended"}})
+		said <- err
+	}()
+	read("/begun")
+	cancel()
+	if err := <-said; !errors.As(err, new(Interrupted)) || err.Error() != "sh goes on without the host, which is to end" {
+		t.Errorf("%v", err)
+	}
+	if err := os.WriteFile(dir+"/go", []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := read("/ended"); got != "whole\n" {
+		t.Errorf("it came to %q", got)
+	}
+}
+
+func TestP07ADeadlineEndsIt(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := Run(ctx, Line{Path: "/bin/sh", Args: []string{"-c", "echo words; exec sleep 1000"}})
+	if !errors.As(err, new(Interrupted)) || !strings.Contains(err.Error(), "sh did not end in time, and was killed") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -18,7 +18,7 @@ type Package struct {
 	// ("half-installed"), or is "".
 	Broken string
 	// Held says who holds it as it is (`IgnorePkg in "/etc/pacman.conf" names
-	// it`), or is "".
+	// it`) and how that ends, or is "".
 	Held string
 	// Files are what it consists of. Those that the machine is configured to
 	// leave out are not among them.

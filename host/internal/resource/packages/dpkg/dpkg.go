@@ -110,7 +110,10 @@ func (m *Manager) aptGet(ctx context.Context, name, version, file string) error 
 		}
 		env = append(slices.Clone(env), "APT_CONFIG="+conf)
 	}
-	_, err := m.runner(ctx, command.Line{Path: aptGet, Args: append(args, "install", "--", what), Env: env})
+	out, err := m.runner(ctx, command.Line{Path: aptGet, Args: append(args, "install", "--", what), Env: env})
+	if err != nil && file == "" && (strings.Contains(out, "Unable to locate package") || strings.Contains(out, "was not found") || strings.Contains(out, "Unable to fetch")) {
+		return fmt.Errorf("%w; the machine's lists of packages are renewed by \"apt-get update\"", err)
+	}
 	return err
 }
 
@@ -163,7 +166,7 @@ func (m *Manager) Look(name string) (database.Package, error) {
 		return p, fmt.Errorf("cannot read the package database: the status of %q is %q", name, s.get("Status"))
 	}
 	if words[0] == "hold" {
-		p.Held = "it is on hold (apt-mark hold)"
+		p.Held = fmt.Sprintf("it is on hold; %q lets it change", "apt-mark unhold "+name)
 	}
 	state := words[2]
 	if state == "not-installed" || state == "config-files" {

@@ -81,7 +81,7 @@ func TestLookReadsWhatDpkgWrote(t *testing.T) {
 func TestStates(t *testing.T) {
 	for status, want := range map[string]database.Package{
 		"install ok installed":                {Installed: true},
-		"hold ok installed":                   {Installed: true, Held: "it is on hold (apt-mark hold)"},
+		"hold ok installed":                   {Installed: true, Held: `it is on hold; "apt-mark unhold hostname" lets it change`},
 		"install ok triggers-pending":         {Installed: true},
 		"install ok triggers-awaited":         {Installed: true},
 		"install ok half-configured":          {Installed: true, Broken: "is half-configured"},

@@ -121,11 +121,11 @@ func (m *Manager) include(c *conf, name string, options bool) error {
 // does not look at them.
 func (c *conf) holds(name string, groups []string) string {
 	if c.ignorePkg.matches(name) {
-		return fmt.Sprintf("IgnorePkg in %q names it", c.ignorePkgIn)
+		return fmt.Sprintf("IgnorePkg in %q names it; take it out there to let it change", c.ignorePkgIn)
 	}
 	for _, g := range groups {
 		if c.ignoreGroup.matches(g) {
-			return fmt.Sprintf("IgnoreGroup in %q names its group %q", c.ignoreGrIn, g)
+			return fmt.Sprintf("IgnoreGroup in %q names its group %q; take it out there to let it change", c.ignoreGrIn, g)
 		}
 	}
 	return ""

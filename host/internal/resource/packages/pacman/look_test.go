@@ -112,10 +112,10 @@ func TestConfigurationOfPacman(t *testing.T) {
 	m, _ := recorded(t)
 	etc := m.layout.Path("/etc")
 	for _, c := range []struct{ conf, held string }{
-		{"[options]\nIgnorePkg = other hel*\n", `IgnorePkg in "/etc/pacman.conf" names it`},
+		{"[options]\nIgnorePkg = other hel*\n", `IgnorePkg in "/etc/pacman.conf" names it; take it out there to let it change`},
 		{"[options]\n#IgnorePkg = hello\n", ""},
 		{"[core]\nIgnorePkg = hello\n", ""},
-		{"[options]\nInclude = /etc/pacman.d/*.conf\n", `IgnorePkg in "/etc/pacman.d/hold.conf" names it`},
+		{"[options]\nInclude = /etc/pacman.d/*.conf\n", `IgnorePkg in "/etc/pacman.d/hold.conf" names it; take it out there to let it change`},
 		{"[options]\nInclude = /etc/pacman.conf\n", "more than 100 files"},
 	} {
 		put(t, etc+"/pacman.conf", c.conf)

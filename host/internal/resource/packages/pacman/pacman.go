@@ -52,7 +52,10 @@ func (*Manager) Suffix() string { return ".pkg.tar" }
 func (*Manager) WantsSignature() bool { return true }
 
 // Install installs the file, or without one what the repositories have. That
-// the version is there already is no reason not to: the kind has looked.
+// the version is there already is no reason not to: the kind has looked. The lists
+// are used as they are: with newer ones (-Sy) one package would be of another day
+// than the rest, which Arch does not support (a partial upgrade), and all of the
+// machine is not the host's to upgrade.
 func (m *Manager) Install(ctx context.Context, name, version, file string) error {
 	if file != "" {
 		return m.run(ctx, "-U", "--", file)
@@ -60,7 +63,11 @@ func (m *Manager) Install(ctx context.Context, name, version, file string) error
 	if version != "" {
 		name += "=" + version
 	}
-	return m.run(ctx, "-S", "--", name)
+	err := m.run(ctx, "-S", "--", name)
+	if err != nil && (strings.Contains(err.Error(), "target not found") || strings.Contains(err.Error(), "failed retrieving file")) {
+		return fmt.Errorf("%w; the machine's lists of packages are renewed by \"pacman -Syu\", with all that is installed", err)
+	}
+	return err
 }
 
 // Remove removes the package and nothing else.
