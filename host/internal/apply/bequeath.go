@@ -16,25 +16,38 @@ type bequeather interface {
 	Bequeath(gone resource.Record, heirs []*resource.Record) (rest resource.Record, changed []resource.Record, err error)
 }
 
-// bequeath returns the records as they are to be removed. What the heirs take over
-// is in the store by then: killed in between, both know of it, which does no harm.
+// bequeath returns the records as they are to be removed, all at the same time. What
+// the heirs take over is in the store by then: killed in between, both know of it,
+// which does no harm.
 func (p *pass) bequeath(records []*resource.Record, leaving map[string]bool) ([]*resource.Record, error) {
 	kind, ok := p.engine.Kinds[records[0].Type].(bequeather)
 	if !ok {
 		return records, nil
 	}
-	heirs := p.heirs(records[0].Type, leaving)
-	changed, rest := map[string]resource.Record{}, make([]*resource.Record, len(records))
-	for i, r := range records {
+	rest, heirs, changed := slices.Clone(records), p.heirs(records[0].Type, leaving), map[string]resource.Record{}
+	know := func(among []*resource.Record, more []resource.Record) {
+		for _, h := range more {
+			changed[h.Key] = h
+			among[slices.IndexFunc(among, func(o *resource.Record) bool { return o.Key == h.Key })] = &h
+		}
+	}
+	// Those that go with it know what it knows, and it still does: nobody can say
+	// which of them goes last, or cannot be removed.
+	for i := range rest {
+		others := slices.Delete(slices.Clone(rest), i, i+1)
+		_, more, err := kind.Bequeath(*rest[i], others)
+		if err != nil {
+			return nil, err
+		}
+		know(rest, more)
+	}
+	for i, r := range rest {
 		left, more, err := kind.Bequeath(*r, heirs)
 		if err != nil {
 			return nil, err
 		}
 		rest[i] = &left
-		for _, h := range more {
-			changed[h.Key] = h
-			heirs[slices.IndexFunc(heirs, func(o *resource.Record) bool { return o.Key == h.Key })] = &h
-		}
+		know(heirs, more)
 	}
 	if err := p.engine.Store.Restamp(slices.Collect(maps.Values(changed))); err != nil {
 		return nil, err
