@@ -1,6 +1,7 @@
 package container
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,7 +40,13 @@ func (k *Kind) lifeOf(r *runtime, c *inspected, restart declaration.Restart) lif
 	case s.Running && r.near && gone(s.Pid):
 		// Podman knows only by its monitor that a container ended; when both
 		// were killed, it goes on calling it running.
-		return life{difference: "its process is gone"}
+		switch {
+		case !attended(c.ID):
+			return life{difference: "its process is gone"}
+		case c.RestartCount > 0:
+			return life{failing: "keeps ending: restarted " + times(c.RestartCount)}
+		}
+		return life{note: "it ended a moment ago"}
 	case s.Running:
 		if c.RestartCount > 0 && k.since(s.StartedAt) < healthy {
 			return life{failing: "keeps ending: restarted " + times(c.RestartCount)}
@@ -73,6 +80,28 @@ func (k *Kind) since(text string) time.Duration {
 		return healthy
 	}
 	return k.Clock.Now().Sub(at)
+}
+
+// attended reports whether a process is there that will tell podman of the
+// container's end: its monitor (conmon(8)), or the "podman container cleanup" that the
+// monitor becomes. Both name the container in their arguments.
+func attended(id string) bool {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return false
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	for _, name := range names {
+		if name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		// What ended meanwhile has no arguments.
+		if args, _ := os.ReadFile("/proc/" + name + "/cmdline"); bytes.Contains(args, []byte(id)) {
+			return true
+		}
+	}
+	return false
 }
 
 // gone reports whether there is surely no process of that number.
