@@ -96,7 +96,7 @@ func (r *Resource) fields() []field {
 		{"id", text[string]{&r.ID, idRule, ""}, true, "Names the resource within this declaration; after and restart_on refer to it."},
 		{"type", text[Type]{&r.Type, typeRule, ""}, true, "What kind of thing it is."},
 		{"after", texts{to: &r.After, rule: idRule}, false, "Ids of resources that must be as declared before this one is applied. If one of them fails, this one is skipped."},
-		{"take_over", flag{&r.TakeOver}, false, "Own a thing of that name that is there already and not as declared. Without it that is a conflict."},
+		{"take_over", flag{&r.TakeOver}, false, "Own a thing of that name that is there already and not as declared. Without it that is a conflict, but for a file: one of at most 64 MiB is kept, and given back when it is declared no more."},
 		{"restart_on", texts{to: &r.RestartOn, rule: idRule}, false, "Ids of resources whose change restarts this one."},
 	}
 }

@@ -56,14 +56,15 @@ var wrong = map[string]struct {
 	doc, want string
 	beyond    bool
 }{
-	"empty":              {``, `ends in the middle, at byte 0`, true},
+	"empty":              {"\n", `is empty`, true},
 	"cut":                {`{"schema": 1`, `ends in the middle`, true},
 	"not an object":      {`[]`, `is not an object`, false},
 	"trailing":           {doc("") + `{}`, `trailing data after the document`, true},
 	"not UTF-8":          {"{\"name\": \"\xff\"}", `is not UTF-8`, true},
-	"half a surrogate":   {doc(`{"id": "a", "type": "file", "path": "/a", "content": "\\\\\ud83d\u0041"}`), `has half a surrogate pair, which is no character, at byte`, true},
-	"the other half":     {doc(`{"id": "a", "type": "file", "path": "/a", "content": "\ud83d\ude00\ude00"}`), `has half a surrogate pair, which is no character, at byte 107`, true},
-	"byte order mark":    {"\ufeff" + doc(""), `is not JSON at byte`, true},
+	"half a surrogate":   {doc(`{"id": "a", "type": "file", "path": "/a", "content": "\\\\\ud83d\u0041"}`), `has half a surrogate pair, which is no character, at line 1, column `, true},
+	"the other half":     {doc(`{"id": "a", "type": "file", "path": "/a", "content": "\ud83d\ude00\ude00"}`), `has half a surrogate pair, which is no character, at line 1, column 108`, true},
+	"byte order mark":    {"\ufeff" + doc(""), `is not JSON at line 1, column 1`, true},
+	"no value":           {"{\n \"schema\": 1,\n \"é\": ]}", `is not JSON at line 3, column 7`, true},
 	"duplicate key":      {`{"schema": 1, "schema": 1}`, `schema: is there twice`, true},
 	"duplicate key deep": {doc(`{"id": "a", "id": "b"}`), `resources[0].id: is there twice`, true},
 	"unknown field":      {`{"schema": 1, "name": "x", "resources": [], "extra": 1}`, `extra: is not known`, false},

@@ -35,17 +35,17 @@ func decode(doc []byte) (any, error) {
 	if !utf8.Valid(doc) {
 		return nil, errors.New("is not UTF-8")
 	}
-	d := decoder{Decoder: json.NewDecoder(bytes.NewReader(doc))}
+	d := decoder{Decoder: json.NewDecoder(bytes.NewReader(doc)), doc: doc}
 	d.UseNumber()
 	v, err := d.value(0)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("has trailing data after the document at byte %d", d.InputOffset())
+		return nil, fmt.Errorf("has trailing data after the document, at %s", d.position())
 	}
 	if i := loneSurrogate(doc); i >= 0 {
-		return nil, fmt.Errorf("has half a surrogate pair, which is no character, at byte %d", i)
+		return nil, fmt.Errorf("has half a surrogate pair, which is no character, at %s", position(doc, i))
 	}
 	return v, nil
 }
@@ -86,7 +86,19 @@ func loneSurrogate(doc []byte) int {
 
 type decoder struct {
 	*json.Decoder
+	doc    []byte
 	values int
+}
+
+// position is where the decoder stands.
+func (d *decoder) position() string { return position(d.doc, int(d.InputOffset())) }
+
+// position is the place of a byte as editors count it: both from 1, and a column for
+// each character.
+func position(doc []byte, at int) string {
+	before := doc[:min(at, len(doc))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
 }
 
 func (d *decoder) value(depth int) (any, error) {
@@ -177,7 +189,10 @@ func syntax(d *decoder, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("ends in the middle, at byte %d", d.InputOffset())
+		if len(bytes.TrimSpace(d.doc)) == 0 {
+			return errors.New("is empty")
+		}
+		return fmt.Errorf("ends in the middle, at %s", d.position())
 	}
-	return fmt.Errorf("is not JSON at byte %d: %w", d.InputOffset(), err)
+	return fmt.Errorf("is not JSON at %s: %w", d.position(), err)
 }

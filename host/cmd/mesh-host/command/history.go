@@ -8,6 +8,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/service"
+	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
 
@@ -23,7 +24,7 @@ func (p *program) history() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				list := all
+				list := append([]link.Report{}, all...) // none is [] in JSON
 				if limit > 0 && uint(len(all)) > limit {
 					list = all[:limit]
 				}

@@ -225,7 +225,7 @@ func TestR03HaltedProcessStaysDownUntilItIsChanged(t *testing.T) {
 	b := newBench(t, "1")
 	b.apply()
 	b.await(func(s supervise.State) bool { return s.Phase == supervise.Halted })
-	if st := b.apply(); !st.Same || st.Failing != "exited with 1, halted after 3 failures in a row" || b.starts() != 3 {
+	if st := b.apply(); !st.Same || st.Failing != "exited with 1, halted after 3 failures in a row; mesh-host reconcile starts it again" || b.starts() != 3 {
 		t.Fatalf("%+v after %d starts", st, b.starts())
 	}
 	b.want.Restart = true
@@ -358,6 +358,9 @@ func TestR02RemoveEndsAProcessWhoseShimWasKilled(t *testing.T) {
 	b.apply()
 	s := b.state()
 	signalShim(t, b.l, syscall.SIGKILL)
+	if st, err := b.kind.Check(t.Context(), b.want, nil); err != nil || st.Same || strings.Join(st.Differences, "") != "runs, and its shim, which looks after it, does not" {
+		t.Errorf("%+v, %v", st, err)
+	}
 	if out, _, err := b.kind.Remove(t.Context(), resource.Record{Key: "process:web"}); err != nil || out != declaration.Removed {
 		t.Fatal(out, err)
 	}

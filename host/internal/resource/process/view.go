@@ -20,6 +20,7 @@ type view struct {
 	wanted  bool // and runs what is wanted
 	state   supervise.State
 	silent  error // why state is not what that shim says of its process
+	alone   bool  // no shim lives, and the process does
 }
 
 // look reads the folder of a process. It changes nothing. What lives and what
@@ -42,6 +43,12 @@ func (k *Kind) look(name string, def definition) (view, error) {
 	}
 	shim, err := supervise.Shim(dir)
 	if shim == nil || err != nil {
+		if err == nil && v.silent == nil && v.state.Child != nil {
+			if child, _ := supervise.Find(*v.state.Child); child != nil {
+				child.Close()
+				v.alone = true
+			}
+		}
 		return v, err
 	}
 	defer shim.Close()
@@ -99,6 +106,8 @@ func (v view) differences() []string {
 	}
 	switch {
 	case v.completed():
+	case v.alone:
+		d = append(d, "runs, and its shim, which looks after it, does not")
 	case !v.shim:
 		d = append(d, "not running")
 	case !v.wanted:
@@ -124,7 +133,7 @@ func (v view) failing() string {
 		if s.Failures == 0 {
 			return s.LastExit
 		}
-		return fmt.Sprintf("%s, halted after %s", s.LastExit, inARow(s.Failures))
+		return fmt.Sprintf("%s, halted after %s; mesh-host reconcile starts it again", s.LastExit, inARow(s.Failures))
 	case supervise.Exited:
 		if s.Failures > 0 {
 			return s.LastExit + ", not started again"
