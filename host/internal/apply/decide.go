@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -28,7 +29,7 @@ const (
 	Remove Action = "remove"
 	// Release: it is no longer declared, and stays.
 	Release Action = "release"
-	// Conflict: a thing of that name is there that is not ours.
+	// Conflict: a thing of that name is there that is not ours to replace.
 	Conflict Action = "conflict"
 	// Unsupported: this host or this machine cannot have such a thing.
 	Unsupported Action = "unsupported"
@@ -56,7 +57,7 @@ func decide(r *declaration.Resource, prior *resource.Record, st resource.State, 
 		return Adopt
 	case st.Same:
 		return Keep
-	case st.Foreign && prior == nil && !r.TakeOver:
+	case st.Blocked != "", st.Foreign && prior == nil && !r.TakeOver:
 		return Conflict
 	case !st.Exists:
 		return Create
@@ -64,8 +65,11 @@ func decide(r *declaration.Resource, prior *resource.Record, st resource.State, 
 	return Change
 }
 
-// conflict is the error of what is not ours.
+// conflict is the error of what is not ours to replace.
 func conflict(st resource.State) error {
+	if st.Blocked != "" {
+		return errors.New(st.Blocked)
+	}
 	return fmt.Errorf("exists and is not ours (%s); say \"take_over\": true to own it", strings.Join(st.Differences, ", "))
 }
 

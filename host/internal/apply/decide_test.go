@@ -35,6 +35,7 @@ func TestDecide(t *testing.T) {
 		{"somebody's, what it uses changed", nil, foreign, true, true, false, Conflict},
 		{"somebody's, taken over", nil, foreign, false, false, true, Change},
 		{"ours, made anew by somebody", ours, foreign, false, false, false, Change},
+		{"what nothing may take the place of", ours, resource.State{Exists: true, Blocked: "a directory is there"}, true, true, true, Conflict},
 		{"another thing that this kind replaces", nil, off, false, false, false, Change},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -99,3 +99,21 @@ func TestPlanShowsHowATextChanges(t *testing.T) {
 		}
 	}
 }
+
+// What apply would refuse, the plan says, and nothing is begun of it.
+func TestPlanSaysWhatNothingMayTakeThePlaceOf(t *testing.T) {
+	l := newLab(t)
+	if err := os.MkdirAll(filepath.Join(l.root, "srv/d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	want := aFile("d", "/srv/d", "1")
+	steps, err := l.engine.Plan(t.Context(), store.SourceFile, document(want))
+	const why = "a directory is there, and a file does not take its place; move it away by hand"
+	if err != nil || steps[0].Action != Conflict || steps[0].Error != why || steps[0].Diff != "" {
+		t.Errorf("%+v, %v", steps, err)
+	}
+	l.want(l.applied(want), "failed file:/srv/d ("+why+")")
+	if open, err := l.engine.Store.Intents(); err != nil || len(open) != 0 {
+		t.Errorf("%v, %v", open, err)
+	}
+}

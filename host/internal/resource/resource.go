@@ -92,6 +92,9 @@ type State struct {
 	// Strange: what is there is nothing that Apply could have made of the wish, not
 	// even half of it before it was killed.
 	Strange bool
+	// Blocked says why Apply would refuse, of what is there and nobody's to replace
+	// ("a directory is there, and a file does not take its place").
+	Blocked string
 	// Differences says for people how the machine differs, one short phrase
 	// each ("content", "mode 0644, want 0600"). Never the content of a secret.
 	Differences []string

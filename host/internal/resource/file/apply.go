@@ -81,8 +81,7 @@ func (w *wish) mayReplace(t thing) error {
 	if w.Kind != directory && (t.Kind == file || t.Kind == symlink) {
 		return nil
 	}
-	return fault.Refusedf("%s is there, and %s does not take its place", t.Kind.article(), w.Kind.article()).
-		Hint("move it away by hand")
+	return fmt.Errorf("%s is there, and %s does not take its place; move it away by hand", t.Kind.article(), w.Kind.article())
 }
 
 // keep makes sure that what is about to be replaced can be given back: the

@@ -37,6 +37,9 @@ func (k *Kind) check(ctx context.Context, want resource.Want) (resource.State, e
 	state.Exists = have.Kind != nothing
 	state.Differences = w.differences(have)
 	state.Same = len(state.Differences) == 0
+	if err := w.mayReplace(have); err != nil {
+		state.Blocked = err.Error()
+	}
 	// A file and a symlink come by one rename, whole.
 	state.Strange = (have.Kind == file || have.Kind == symlink) && !have.same(w.thing)
 	if have.Kind == file && !state.Same {
