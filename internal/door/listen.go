@@ -17,11 +17,18 @@ import (
 func OwnerOnly(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 
 // Listen makes the socket at path, mode 0600, in place of a dead one that may
-// be there; the caller holds a lock that says it is the only one. Connections
-// of users that allow refuses are closed before a byte is read.
+// be there. One that somebody listens on is left to him, though the caller should
+// hold a lock that says it is the only one: on a read-only file system there may be
+// none. Connections of users that allow refuses are closed before a byte is read.
 func Listen(path string, allow func(uid uint32) bool) (net.Listener, error) {
 	var l net.Listener
 	err := short(path, func(p string) error {
+		if c, err := net.DialTimeout("unix", p, time.Second); err == nil || errors.Is(err, unix.EAGAIN) {
+			if c != nil {
+				c.Close()
+			}
+			return errors.New("another program answers there")
+		}
 		if err := os.Remove(p); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

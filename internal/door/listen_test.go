@@ -114,6 +114,20 @@ func TestASocketBelowALongPath(t *testing.T) {
 	}
 }
 
+func TestALivingDoorIsLeftToItsOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	stop := serve(t, path, Server{Handler: doubling(func(_ context.Context, q number) (number, error) { return q, nil })})
+	if l, err := Listen(path, OwnerOnly); err == nil || !strings.HasSuffix(err.Error(), "another program answers there") {
+		t.Errorf("%v, %v", l, err)
+	}
+	if err := (&Client{Path: path}).Greet(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestADoorNeedsItsFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none", "s")
 	if l, err := Listen(path, OwnerOnly); err == nil || !strings.HasPrefix(err.Error(), `cannot listen on "`+path+`"`) {

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/BurntSushi/toml"
 
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 )
 
 // Settings is host.toml, the administrator's file. All of it is optional.
@@ -22,10 +22,13 @@ type Settings struct {
 // keeps a fleet from doing constant work.
 const DefaultInterval = 10 * time.Minute
 
+// maxSettings bounds host.toml, in bytes.
+const maxSettings = 1 << 20
+
 // ReadSettings reads the file at path; one that is not there is all defaults.
 func ReadSettings(path string) (Settings, error) {
 	s := Settings{ReconcileInterval: DefaultInterval}
-	b, err := os.ReadFile(path)
+	b, err := input.ReadFile(path, maxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/nox-mesh/nox-mesh/internal/clock"
@@ -51,7 +52,13 @@ func asideName(path string, c clock.Clock) (string, error) {
 // SetAside returns the damaged stores that lie beside the one at path, for as
 // long as nobody has looked at them and taken them away.
 func SetAside(path string) []string {
-	found, _ := filepath.Glob(path + damagedSuffix + "*") // the pattern is ours
+	entries, _ := os.ReadDir(filepath.Dir(path)) // no pattern: a path may hold any character
+	var found []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(path)+damagedSuffix) {
+			found = append(found, filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
 	return found
 }
 

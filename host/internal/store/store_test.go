@@ -24,7 +24,11 @@ var noon = clock.At(time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC))
 
 func begin(t *testing.T) (*Store, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "store.db")
+	dir := filepath.Join(t.TempDir(), "host[1]*") // a path is no pattern
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "store.db")
 	return reopen(t, path), path
 }
 

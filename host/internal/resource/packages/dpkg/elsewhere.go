@@ -1,8 +1,11 @@
 package dpkg
 
 import (
+	"errors"
 	"fmt"
-	"path/filepath"
+	"io/fs"
+	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -31,9 +34,14 @@ func (e excluder) excludes(p string) bool {
 }
 
 func (m *Manager) leftOut() (excluder, error) {
-	files, err := filepath.Glob(m.layout.Path("/etc/dpkg/dpkg.cfg.d/*"))
-	if err != nil {
-		return nil, err
+	const folder = "/etc/dpkg/dpkg.cfg.d"
+	entries, err := os.ReadDir(m.layout.Path(folder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read the configuration of dpkg: %w", err)
+	}
+	var files []string
+	for _, e := range entries {
+		files = append(files, m.layout.Path(path.Join(folder, e.Name())))
 	}
 	var out excluder
 	for _, f := range append(files, m.layout.Path("/etc/dpkg/dpkg.cfg")) {

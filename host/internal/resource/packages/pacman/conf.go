@@ -2,7 +2,9 @@ package pacman
 
 import (
 	"fmt"
-	"path/filepath"
+	"io/fs"
+	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -99,16 +101,13 @@ func (m *Manager) include(c *conf, name string, options bool) error {
 		case "NoUpgrade":
 			c.noUpgrade.add(words)
 		case "Include":
-			found, err := filepath.Glob(m.layout.Path(words[0]))
+			// The root is no part of the pattern.
+			found, err := fs.Glob(os.DirFS(m.layout.Path("/")), strings.TrimLeft(path.Clean("/"+words[0]), "/"))
 			if err != nil {
 				return fmt.Errorf("%q, which %q includes: %w", words[0], name, err)
 			}
 			for _, f := range found {
-				relative, err := filepath.Rel(m.layout.Path("/"), f)
-				if err != nil {
-					return err
-				}
-				if err := m.include(c, "/"+relative, true); err != nil {
+				if err := m.include(c, "/"+f, true); err != nil {
 					return err
 				}
 			}

@@ -16,7 +16,7 @@ import (
 // recorded is a root with the database that pacman 6.0.2 wrote of one package.
 func recorded(t *testing.T) (*Manager, string) {
 	t.Helper()
-	l := layout.Layout{Root: t.TempDir()}
+	l := layout.Layout{Root: filepath.Join(t.TempDir(), "root[1]*")} // no pattern
 	if err := os.CopyFS(l.Path("/var/lib/pacman/local"), os.DirFS("testdata/local")); err != nil {
 		t.Fatal(err)
 	}
