@@ -29,6 +29,19 @@ type fact struct {
 // A finding puts what was found where it belongs; nil is nothing.
 type finding func(*Profile, *Inventory)
 
+// of is a fact that is one value, which look finds and which belongs at a place.
+func of[T any](look func(source) (T, error), place func(*Profile, *Inventory) *T) func(context.Context, source) (finding, error) {
+	return func(_ context.Context, s source) (finding, error) {
+		found, err := look(s)
+		return func(p *Profile, i *Inventory) { *place(p, i) = found }, err
+	}
+}
+
+// sure is a look that has no error.
+func sure(look func(source) string) func(source) (string, error) {
+	return func(s source) (string, error) { return look(s), nil }
+}
+
 // runs are the facts of a Profile, has those of an Inventory.
 var (
 	runs = []fact{
@@ -38,47 +51,20 @@ var (
 				p.Distribution, p.DistributionVersion = release["ID"], release["VERSION_ID"]
 			}, err
 		}},
-		{"init", near, func(_ context.Context, s source) (finding, error) {
-			name := s.init()
-			return func(p *Profile, _ *Inventory) { p.Init = name }, nil
-		}},
-		{"package_manager", near, func(_ context.Context, s source) (finding, error) {
-			name := s.packageManager()
-			return func(p *Profile, _ *Inventory) { p.PackageManager = name }, nil
-		}},
-		{"runtime", near, func(_ context.Context, s source) (finding, error) {
-			engine := s.engine()
-			return func(p *Profile, _ *Inventory) { p.Runtime = engine.name }, nil
-		}},
-		{"virtualisation", near, func(_ context.Context, s source) (finding, error) {
-			name := s.hypervisor()
-			return func(p *Profile, _ *Inventory) { p.Virtualisation = name }, nil
-		}},
-		{"container", near, func(_ context.Context, s source) (finding, error) {
-			name, err := s.container()
-			return func(p *Profile, _ *Inventory) { p.Container = name }, err
-		}},
-		{"hostname", near, func(_ context.Context, s source) (finding, error) {
-			name, err := s.hostname()
-			return func(p *Profile, _ *Inventory) { p.Hostname = name }, err
-		}},
-		{"machine_id", near, func(_ context.Context, s source) (finding, error) {
-			id, err := s.machineID()
-			return func(p *Profile, _ *Inventory) { p.MachineID = id }, err
-		}},
-		{"product_id", near, func(_ context.Context, s source) (finding, error) {
-			id, err := s.productID()
-			return func(p *Profile, _ *Inventory) { p.ProductID = id }, err
-		}},
-		{"memory_bytes", near, func(_ context.Context, s source) (finding, error) {
-			n, err := s.memory()
-			return func(p *Profile, _ *Inventory) { p.MemoryBytes = n }, err
-		}},
+		{"init", near, of(sure(source.init), func(p *Profile, _ *Inventory) *string { return &p.Init })},
+		{"package_manager", near, of(sure(source.packageManager), func(p *Profile, _ *Inventory) *string { return &p.PackageManager })},
+		{"runtime", near, of(source.runtime, func(p *Profile, _ *Inventory) *string { return &p.Runtime })},
+		{"virtualisation", near, of(sure(source.hypervisor), func(p *Profile, _ *Inventory) *string { return &p.Virtualisation })},
+		{"container", near, of(source.container, func(p *Profile, _ *Inventory) *string { return &p.Container })},
+		{"hostname", near, of(source.hostname, func(p *Profile, _ *Inventory) *string { return &p.Hostname })},
+		{"machine_id", near, of(source.machineID, func(p *Profile, _ *Inventory) *string { return &p.MachineID })},
+		{"product_id", near, of(source.productID, func(p *Profile, _ *Inventory) *string { return &p.ProductID })},
+		{"memory_bytes", near, of(source.memory, func(p *Profile, _ *Inventory) *int64 { return &p.MemoryBytes })},
 	}
 	has = []fact{
 		{"addresses", near, func(_ context.Context, s source) (finding, error) {
-			all, err := s.ownInterfaces()
-			return func(_ *Profile, i *Inventory) { i.Interfaces, i.Addresses = all, flat(all) }, err
+			interfaces, all, err := s.ownInterfaces()
+			return func(_ *Profile, i *Inventory) { i.Interfaces, i.Addresses = interfaces, all }, err
 		}},
 		{"package_manager_version", far, func(ctx context.Context, s source) (finding, error) {
 			version, err := s.packageManagerVersion(ctx)
@@ -88,14 +74,8 @@ var (
 			version, err := s.engineVersion(ctx)
 			return func(_ *Profile, i *Inventory) { i.RuntimeVersion = version }, err
 		}},
-		{"disks", near, func(_ context.Context, s source) (finding, error) {
-			disks, err := s.disks()
-			return func(_ *Profile, i *Inventory) { i.Disks = disks }, err
-		}},
-		{"file_systems", far, func(_ context.Context, s source) (finding, error) {
-			all, err := s.fileSystems()
-			return func(_ *Profile, i *Inventory) { i.FileSystems = all }, err
-		}},
+		{"disks", near, of(source.disks, func(_ *Profile, i *Inventory) *[]Disk { return &i.Disks })},
+		{"file_systems", far, of(source.fileSystems, func(_ *Profile, i *Inventory) *[]FileSystem { return &i.FileSystems })},
 	}
 )
 
@@ -134,7 +114,7 @@ func (s source) find(ctx context.Context, lists ...[]fact) (Profile, Inventory) 
 		for _, f := range list {
 			r := &result{name: f.name}
 			results = append(results, r)
-			all.Go(func() { r.found, r.err = s.looks.ask(ctx, s, f) })
+			all.Go(func() { r.found, r.err = s.ask(ctx, f) })
 		}
 	}
 	all.Wait()

@@ -3,8 +3,8 @@ package profile
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,25 +38,37 @@ func tree(t *testing.T, files map[string]string) layout.Layout {
 
 const id32 = "0123456789abcdef0123456789abcdef"
 
+// here fills in what is of the program and of the machine it runs on.
+func here(t *testing.T, p Profile) Profile {
+	t.Helper()
+	cpus, err := strconv.Atoi(says(t, "env", "-u", "OMP_NUM_THREADS", "-u", "OMP_THREAD_LIMIT", "nproc"))
+	must(t, err)
+	p.Architecture, p.Kernel, p.CPUs, p.Schema = says(t, "uname", "-m"), says(t, "uname", "-r"), cpus, 1
+	return p
+}
+
 func TestProfileIsReadFromTheMachinesFiles(t *testing.T) {
 	arch := tree(t, map[string]string{
 		"/etc/os-release": "NAME=\"Arch Linux\"\nID=arch\n", "/etc/hostname": "web-1\n", "/etc/machine-id": id32 + "\n",
-		"/usr/bin/pacman": "", "/run/systemd/system/": "", "/usr/bin/podman": "",
+		"/usr/bin/pacman": "", "/run/systemd/system/": "", "/usr/bin/podman": "", "/proc/meminfo": "MemTotal: 2048 kB\n", "/proc/1/environ": "container=lxc\x00",
 	})
-	p := Collect(t.Context(), arch)
-	machine, err := exec.Command("uname", "-m").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Profile{
-		Architecture: strings.TrimSpace(string(machine)), Kernel: p.Kernel, Distribution: "arch", Init: "systemd", PackageManager: "pacman",
-		Runtime: "podman", Virtualisation: p.Virtualisation, Container: p.Container, Hostname: "web-1", MachineID: id32, MemoryBytes: p.MemoryBytes, CPUs: p.CPUs, Schema: 1,
-	}
-	if p != want {
+	s := quiet(arch)
+	s.cpu = func() (bool, string) { return true, "KVMKVMKVM\x00\x00\x00" }
+	want := here(t, Profile{
+		Distribution: "arch", Init: "systemd", PackageManager: "pacman", Runtime: "podman", Virtualisation: "kvm", Container: "lxc",
+		Hostname: "web-1", MachineID: id32, MemoryBytes: 2 << 20,
+	})
+	if p, _ := s.find(t.Context(), runs); p != want {
 		t.Errorf("got %+v\nwant %+v", p, want)
 	}
-	if p.Kernel == "" || p.MemoryBytes < 1<<20 || p.CPUs < 1 {
-		t.Errorf("this machine has kernel %q, %d bytes, %d processors", p.Kernel, p.MemoryBytes, p.CPUs)
+	// Of a tree on this machine the kernel's facts are this machine's: whose
+	// hypervisor and container are in TestVirtualisationIsWhatSystemdSays.
+	p := Collect(t.Context(), arch)
+	if p.Distribution != "arch" || p.Hostname != "web-1" || p.MachineID != id32 || p.Runtime != "podman" || p.Kernel != says(t, "uname", "-r") || p.ProductID != "" {
+		t.Errorf("got %+v", p)
+	}
+	if kib := says(t, "awk", "/^MemTotal:/ {print $2}", "/proc/meminfo"); strconv.FormatInt(p.MemoryBytes/1024, 10) != kib {
+		t.Errorf("%d bytes, the kernel says %s KiB", p.MemoryBytes, kib)
 	}
 	// Debian with pacman as a mere tool.
 	debian := tree(t, map[string]string{

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,52 +19,74 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// An engine is a container runtime. Its socket may be there without its program
-// (of one in another place), and the program without the socket (it is down).
-type engine struct{ name, socket, program string }
+// An Engine is a container runtime that is on a machine.
+type Engine struct {
+	// Name is "podman" or "docker", Socket where it is asked, Program what it is
+	// started by.
+	Name, Socket, Program string
+}
 
-var engines = []engine{
+// engines are those that are known, the preferred one first.
+var engines = []Engine{
 	{"podman", "/run/podman/podman.sock", "/usr/bin/podman"},
 	{"docker", "/run/docker.sock", "/usr/bin/dockerd"},
 }
 
-// engine is the one that declared containers would run on: the first that has a
-// socket, else the first whose program is there.
-func (s source) engine() engine {
+// Engines are the container runtimes of what is under the layout's root, in the
+// order in which they are used: those that can be asked, and after them those
+// that cannot now, whose program is there without its socket. The socket may be
+// there without the program (of one in another place).
+//
+// Nothing but a socket counts as one: docker makes a directory where the socket
+// is to be when it is asked to hand on one that is not there. The second name of
+// a socket is no second runtime: podman-docker makes docker's a link to podman's.
+func Engines(l layout.Layout) (up, down []Engine, err error) {
+	var sockets []os.FileInfo
 	for _, e := range engines {
-		if isSocket(s.files, e.socket) {
-			return e
+		e.Socket, e.Program = l.Path(e.Socket), l.Path(e.Program)
+		fi, statErr := os.Stat(e.Socket)
+		switch {
+		case statErr == nil && fi.Mode().Type() == fs.ModeSocket:
+			if !slices.ContainsFunc(sockets, func(s os.FileInfo) bool { return os.SameFile(s, fi) }) {
+				up, sockets = append(up, e), append(sockets, fi)
+			}
+			continue
+		case statErr != nil && !errors.Is(statErr, fs.ErrNotExist):
+			err = errors.Join(err, statErr) // only its user may look there
+		}
+		if _, err := os.Stat(e.Program); err == nil {
+			down = append(down, e)
 		}
 	}
-	for _, e := range engines {
-		if exists(s.files, e.program) {
-			return e
-		}
-	}
-	return engine{}
+	return up, down, err
 }
 
-// isSocket looks closer: docker makes a directory where the socket is to be when
-// it is asked to hand on one that is not there.
-func isSocket(l layout.Layout, path string) bool {
-	fi, err := os.Stat(l.Path(path))
-	return err == nil && fi.Mode().Type() == fs.ModeSocket
+// runtime is the name of the one that declared containers would run on now.
+func (s source) runtime() (string, error) {
+	up, down, err := Engines(s.files)
+	if all := append(up, down...); len(all) > 0 {
+		return all[0].Name, err
+	}
+	return "", err
 }
 
 // engineVersion asks the runtime that runs. The version of a program that may
 // not run, or no more, says nothing of what a container would run on.
 func (s source) engineVersion(ctx context.Context) (string, error) {
-	e := s.engine()
+	up, down, err := Engines(s.files)
 	switch {
-	case e.name == "":
+	case len(up) == 0 && err != nil:
+		return "", err
+	case len(up) == 0 && len(down) > 0:
+		return "", fmt.Errorf("it does not run: there is no socket %q", down[0].Socket)
+	case len(up) == 0:
 		return "", nil
-	case !isSocket(s.files, e.socket):
-		return "", fmt.Errorf("it does not run: there is no socket %q", s.files.Path(e.socket))
 	}
-	version, err := s.asked.version(ctx, s.files.Path(e.socket), s.files.Path(e.program))
+	e := up[0]
+	version, err := s.asked.version(ctx, e.Socket, e.Program)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "", fmt.Errorf("only its user may ask it at %q", s.files.Path(e.socket))
+		return "", fmt.Errorf("only its user may ask it at %q", e.Socket)
 	case late(err):
 		return "", err
 	case err != nil:

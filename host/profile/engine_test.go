@@ -137,29 +137,65 @@ func TestARuntimeIsNotWokenEachTime(t *testing.T) {
 
 func TestTheRuntimeIsTheOneContainersRunOn(t *testing.T) {
 	l := short(t)
-	s := quiet(l)
-	if e := s.engine(); e.name != "" {
-		t.Fatalf("none: %q", e.name)
+	podman, docker := l.Path("/run/podman/podman.sock"), l.Path("/run/docker.sock")
+	is := func(when, runtime, up, down string) {
+		t.Helper()
+		names := func(all []Engine) string {
+			var out []string
+			for _, e := range all {
+				out = append(out, e.Name)
+			}
+			return strings.Join(out, " ")
+		}
+		u, d, err := Engines(l)
+		if names(u) != up || names(d) != down || err != nil {
+			t.Errorf("%s: %q are up and %q down, %v", when, names(u), names(d), err)
+		}
+		if p, inv := quiet(l).find(t.Context(), runs); p.Runtime != runtime || inv.Unknown["runtime"] != "" {
+			t.Errorf("%s: %q, %v", when, p.Runtime, inv.Unknown)
+		}
 	}
+	is("none", "", "", "")
 	// What docker makes when it is to hand on a socket that is not there.
-	if err := os.MkdirAll(l.Path("/run/podman/podman.sock"), 0o755); err != nil {
+	must(t, os.MkdirAll(podman, 0o755))
+	is("a folder in the socket's place", "", "", "")
+	must(t, os.MkdirAll(l.Path("/usr/bin"), 0o755))
+	must(t, os.WriteFile(l.Path("/usr/bin/podman"), nil, 0o755))
+	is("a program", "podman", "", "podman")
+	must(t, os.WriteFile(l.Path("/usr/bin/dockerd"), nil, 0o755))
+	is("two programs", "podman", "", "podman docker")
+	runtimeAt(t, docker, "")
+	is("the one that has a socket", "docker", "docker", "podman")
+	must(t, os.Remove(podman))
+	runtimeAt(t, podman, "")
+	is("both", "podman", "podman docker", "")
+	must(t, os.Remove(docker))
+	must(t, os.Remove(l.Path("/usr/bin/dockerd")))
+	must(t, os.Symlink(podman, docker))
+	is("podman-docker's link", "podman", "podman", "")
+}
+
+// TestARuntimeNobodyMayLookAtIsNotOneThatIsDown: /run/podman may be root's alone.
+func TestARuntimeNobodyMayLookAtIsNotOneThatIsDown(t *testing.T) {
+	l := tree(t, map[string]string{"/usr/bin/podman": "", "/run/podman/": ""})
+	// A link to itself cannot be read, by root neither.
+	socket := l.Path("/run/podman/podman.sock")
+	must(t, os.Symlink(socket, socket))
+	p, inv := quiet(l).find(t.Context(), runs, has)
+	if p.Runtime != "podman" {
+		t.Errorf("%q", p.Runtime)
+	}
+	for _, name := range []string{"runtime", "runtime_version"} {
+		if why := inv.Unknown[name]; !strings.Contains(why, "too many levels of symbolic links") {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
-	}
-	if e := s.engine(); e.name != "" {
-		t.Errorf("a folder in the socket's place: %q", e.name)
-	}
-	if err := os.MkdirAll(l.Path("/usr/bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(l.Path("/usr/bin/podman"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if e := s.engine(); e.name != "podman" {
-		t.Errorf("a program: %q", e.name)
-	}
-	runtimeAt(t, l.Path("/run/docker.sock"), "")
-	if e := s.engine(); e.name != "docker" {
-		t.Errorf("the one that has a socket: %q", e.name)
 	}
 }
 

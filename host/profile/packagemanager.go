@@ -9,7 +9,13 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+
+	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
+
+// PackageManager is that of what is under the layout's root: "pacman", "apt" or
+// "". Unlike a fact of a Profile it has no deadline, and is for who has to know.
+func PackageManager(l layout.Layout) string { return source{files: l}.packageManager() }
 
 // packageManager goes by the distribution first: on many Debian machines
 // pacman is a mere tool, and the other way round.
@@ -44,7 +50,9 @@ const (
 
 // packageManagerVersion is what the package manager's database says of itself.
 // Unlike the program's own --version that can be read of a tree whose programs
-// cannot run here, and starts nothing.
+// cannot run here, and starts nothing. The readers of the package kind are not
+// used: they are the host's behaviour, which the control plane must not get with
+// this package, and what is asked here is one line.
 func (s source) packageManagerVersion(ctx context.Context) (version string, err error) {
 	switch s.packageManager() {
 	case "pacman":

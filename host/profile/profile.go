@@ -7,9 +7,12 @@
 // why; it holds up no other. No program is run. What is read is bounded, and
 // what is kept drives no terminal.
 //
-// A Profile says the same each time on a machine nobody changed: its digest is
-// kept with the decision to admit a node. What comes and goes, or is only known
-// while something answers, is in the Inventory.
+// A Profile is of the moment it was asked for. The control plane keeps the one a
+// node enrolled with, and its digest with the decision to admit the node; a later
+// one may differ on a machine nobody changed: where a fact came too late, which
+// Unknown says, and in Runtime where podman and docker are both there, which
+// follows the sockets as containers do. What is known only while something
+// answers is in the Inventory.
 //
 // Nothing is written, so there is nothing to survive a crash.
 package profile
@@ -25,7 +28,7 @@ type Profile struct {
 	// Init is "systemd" when systemd runs as PID 1, else "none".
 	Init string `json:"init"`
 	// PackageManager is "pacman", "apt" or empty; Runtime is "podman",
-	// "docker" or empty.
+	// "docker" or empty: what declared containers would run on now (Engines).
 	PackageManager string `json:"package_manager,omitempty"`
 	Runtime        string `json:"runtime,omitempty"`
 	// Virtualisation is the hypervisor that the machine runs under and Container

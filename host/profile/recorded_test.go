@@ -110,10 +110,8 @@ func TestMachinesAreRecognised(t *testing.T) {
 			s := quiet(recorded(t, name))
 			s.cpu = func() (bool, string) { return c.signature != "", c.signature }
 			p, inv := s.find(t.Context(), runs, has)
-			// These four are of the program and the machine it runs on.
-			c.profile.Architecture, c.profile.Kernel, c.profile.CPUs, c.profile.Schema = p.Architecture, p.Kernel, p.CPUs, p.Schema
-			if p != c.profile {
-				t.Errorf("got  %+v\nwant %+v", p, c.profile)
+			if want := here(t, c.profile); p != want {
+				t.Errorf("got  %+v\nwant %+v", p, want)
 			}
 			for k, why := range inv.Unknown {
 				inv.Unknown[k] = strings.ReplaceAll(why, s.files.Root, "ROOT")

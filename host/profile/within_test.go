@@ -17,7 +17,12 @@ import (
 const saysWithin = "NOX_TEST_WITHIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(saysWithin) != "" {
+	switch os.Getenv(saysWithin) {
+	case "addresses":
+		_, inv := Look(context.Background(), layout.Layout{})
+		fmt.Println(inv.Interfaces, inv.Unknown["addresses"])
+		return
+	case "1":
 		p := Collect(context.Background(), layout.Layout{})
 		fmt.Printf("%s\n%s\n", p.Virtualisation, p.Container)
 		return
@@ -90,5 +95,48 @@ func TestSystemdAgreesWithinAMadeUpMachine(t *testing.T) {
 				t.Errorf("%q, systemd says %q", lines[2:4], lines[:2])
 			}
 		})
+	}
+}
+
+// TestIPAgreesWithinAMadeUpNetwork: bridges as docker, libvirt and an
+// administrator make them, in a network of our own.
+func TestIPAgreesWithinAMadeUpNetwork(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes a network")
+	}
+	says(t, "ip", "-V")
+	self, err := os.Executable()
+	must(t, err)
+	const script = `set -e
+mount -t sysfs none /sys
+bridge() { ip link add "$1" type bridge; ip address add "$2" dev "$1"; ip link set "$1" up; }
+bridge empty 192.0.2.1/24
+bridge docker0 172.17.0.1/16
+ip link add veth1 type veth peer name inside
+ip link set veth1 master docker0 up
+bridge virbr0 192.168.122.1/24
+ip tuntap add dev tap0 mode tap
+ip link set tap0 master virbr0 up
+bridge out 198.51.100.4/24
+ip link add overlay type vxlan id 5 dstport 4789
+ip link set overlay master out up
+bridge way 203.0.113.2/24
+ip route add default via 203.0.113.1 dev way
+ip address add 10.1.1.1/24 dev inside
+ip link set inside up
+` + saysWithin + `=addresses "$0"
+exec "$0" -test.run '^TestAddressesAreWhatIPSays$' -test.v
+`
+	cmd := exec.Command("unshare", "--net", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", script, self)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil && (strings.Contains(said.String(), "Operation not permitted") || strings.Contains(said.String(), "Unknown device type")) {
+		t.Skipf("this machine does not let it: %s", &said)
+	}
+	told, oracle, _ := strings.Cut(string(out), "\n")
+	const want = "[{inside [10.1.1.1]} {out [198.51.100.4]} {way [203.0.113.2]}] "
+	if told != want || err != nil || !strings.Contains(oracle, "--- PASS: TestAddressesAreWhatIPSays") {
+		t.Errorf("%v: got %s\nwant %s\n%s%s", err, told, want, oracle, &said)
 	}
 }

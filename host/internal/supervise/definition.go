@@ -28,7 +28,8 @@ type Definition struct {
 	// arguments.
 	Command []string `json:"command"`
 	// Env is the whole environment as NAME=value, sorted; the shim adds PATH
-	// when it is not in it, and NOX_ROOT when there is a root.
+	// when it is not in it, NOX_SHIM, which says whose it is, and NOX_ROOT when
+	// there is a root.
 	Env []string `json:"env,omitempty"`
 	// UID, GID and Groups are numbers, resolved by whoever wrote this.
 	UID    uint32   `json:"uid"`

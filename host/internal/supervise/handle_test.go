@@ -149,3 +149,23 @@ func TestR03HaltedStaysHaltedWhenTheShimIsKilled(t *testing.T) {
 	}
 	b.down(shim)
 }
+
+// The shim was killed after it had started the child and before it wrote that down.
+func TestR02ChildThatNoStateNamesIsEnded(t *testing.T) {
+	b := newBench(t, "live")
+	first := b.up()
+	s := b.phase(Running)
+	child := b.hold(strconv.Itoa(s.Child.PID))
+	b.kill(first)
+	s.Child, s.Phase = nil, Starting
+	s.Sequence++
+	if err := s.save(b.dir); err != nil {
+		t.Fatal(err)
+	}
+	shim := b.up()
+	b.wait(child)
+	if s := b.phase(Running); len(b.starts()) != 2 {
+		t.Errorf("%+v after %d starts", s, len(b.starts()))
+	}
+	b.down(shim)
+}

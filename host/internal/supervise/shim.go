@@ -33,7 +33,6 @@ type shim struct {
 	phase  Phase
 	clock  *time.Timer
 	timer  <-chan time.Time
-	quick  int          // ends in a row without a healthy minute; sets the back-off
 	failed bool         // the last end was a failure
 	lasted bool         // it has lived for the healthy minute
 	tries  int          // of killing
@@ -70,7 +69,6 @@ func (s *shim) load(definition []byte) error {
 	}
 	cutOff := before.Phase != Stopped && before.Phase != Stopping && before.Phase != Killing
 	if cutOff && before.Definition == s.digest && before.Shim.Boot == self.Boot {
-		s.quick = max(before.Failures, before.Short)
 		s.state.Failures, s.state.Short, s.state.LastExit = before.Failures, before.Short, before.LastExit
 		// What came to rest stays so. What ran ended with its shim: the host
 		// takes our word for it that something runs.
@@ -151,8 +149,9 @@ func (s *shim) exec() (int, error) {
 	if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "PATH=") }) {
 		env = append([]string{path}, env...)
 	}
+	env = append(slices.Clip(env), s.state.Shim.mark())
 	if s.root != "" {
-		env = append(slices.Clip(env), "NOX_ROOT="+s.root)
+		env = append(env, "NOX_ROOT="+s.root)
 	}
 	sys := &syscall.SysProcAttr{Setsid: true}
 	if int(s.def.UID) != os.Geteuid() || int(s.def.GID) != os.Getegid() || len(s.def.Groups) > 0 {
@@ -169,8 +168,24 @@ func (s *shim) exec() (int, error) {
 		if fi, derr := os.Stat(dir); derr != nil || !fi.IsDir() {
 			return 0, fmt.Errorf("working directory %q: %w", s.def.Directory, err)
 		}
+		err = notExecutable(under(s.def.Command[0]), err)
 	}
 	return pid, err
+}
+
+// notExecutable says what execve(2) means by an error that reads as if it were about
+// something else.
+func notExecutable(program string, err error) error {
+	fi, serr := os.Stat(program)
+	switch {
+	case serr != nil:
+		return err
+	case errors.Is(err, syscall.ENOENT):
+		return fmt.Errorf("it is there, and the interpreter that it names is not: %w", err)
+	case errors.Is(err, syscall.EACCES) && fi.Mode().IsRegular() && fi.Mode()&0o111 == 0:
+		return fmt.Errorf("it is not executable (%04o): %w", fi.Mode().Perm(), err)
+	}
+	return err
 }
 
 // reap is the event that some child ended: the process itself, or something it
@@ -229,7 +244,6 @@ func (s *shim) reap() {
 // ended is the event that the child and all of its are gone, or that it could
 // not be started. It is where the policy is.
 func (s *shim) ended() {
-	s.quick++
 	if s.state.Short++; s.lasted {
 		s.state.Short = 0
 	}
@@ -249,7 +263,7 @@ func (s *shim) ended() {
 		s.out.say("%s; halted after %d failures in a row", s.state.LastExit, s.state.Failures)
 		s.enter(Halted, 0)
 	default:
-		d := backoff(s.def.Backoff, s.def.BackoffMax, s.quick)
+		d := backoff(s.def.Backoff, s.def.BackoffMax, s.early())
 		count := ""
 		switch {
 		case s.failed:
@@ -261,6 +275,10 @@ func (s *shim) ended() {
 		s.enter(Backoff, d)
 	}
 }
+
+// early is how often in a row it ended early, for the back-off. A shim of before
+// short runs were counted left its failures alone.
+func (s *shim) early() int { return max(s.state.Short, s.state.Failures) }
 
 // backoff is the pause before start n+1: the first is short, for what fails
 // once; those after it double from ten times that, up to limit, so that what
@@ -283,7 +301,7 @@ func (s *shim) elapsed() {
 	case Starting:
 		s.enter(Running, max(s.def.Healthy-s.def.Settle, time.Nanosecond))
 	case Running:
-		s.quick, s.lasted = 0, true
+		s.lasted = true
 		if s.state.Failures > 0 || s.state.Short > 0 {
 			s.state.Failures, s.state.Short = 0, 0
 			s.save()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,6 +102,35 @@ func TestHealthyTimeForgetsShortRuns(t *testing.T) {
 	b.down(shim)
 }
 
+// The pause follows the count: after a long life the first short run is the first.
+func TestR03APauseGoesByTheShortRunsThatAreCounted(t *testing.T) {
+	b := newBench(t)
+	out, err := openOutput(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shim{root: b.root, dir: b.dir, out: out, def: b.def, lasted: true}
+	s.def.BackoffMax = time.Hour
+	s.state.LastExit = "exited with 0"
+	for range 3 {
+		s.ended()
+		s.lasted = false
+	}
+	// It is what a shim of before short runs were counted left after three failures.
+	s.state.Short, s.state.Failures, s.failed, s.def.FailureLimit = 0, 3, true, 10
+	s.ended()
+	s.clock.Stop()
+	out.close() // all of it is in the log then
+	want := "exited with 0; started again in 5ms\n" +
+		"exited with 0; 1 short runs in a row, started again in 5ms\n" +
+		"exited with 0; 2 short runs in a row, started again in 50ms\n" +
+		"exited with 0; 4 of 10 failures in a row, started again in 200ms\n"
+	said := regexp.MustCompile(`(?m)^.*exited`).ReplaceAllString(b.output(), "exited")
+	if said != want {
+		t.Errorf("it says\n%swant\n%s", said, want)
+	}
+}
+
 func TestShimThatWasKilledGoesOnCountingShortRuns(t *testing.T) {
 	b := newBench(t, "exit", "0")
 	shim := b.up()
@@ -182,7 +212,11 @@ func TestR09ProgramThatCannotBeStartedIsRetried(t *testing.T) {
 		"missing": {"no such file or directory", func(t *testing.T, program string) func() {
 			return func() { os.Rename(program+".good", program) }
 		}},
-		"not executable": {"permission denied", func(t *testing.T, program string) func() {
+		"without its interpreter": {"the interpreter that it names is not: no such file or directory", func(t *testing.T, program string) func() {
+			os.WriteFile(program, []byte("#!/bin/there-is-none\n"), 0o755)
+			return func() { os.Rename(program+".good", program) }
+		}},
+		"not executable": {"it is not executable (0644): permission denied", func(t *testing.T, program string) func() {
 			os.WriteFile(program, good, 0o644)
 			return func() { os.Chmod(program, 0o755) }
 		}},
@@ -251,8 +285,9 @@ func TestProcessGetsWhatIsDeclaredAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.shims = append(b.shims, shim)
+	self := b.phase(Running).Shim
 	want := fmt.Sprintf("env %q\nargs %q\ndir %s\nstdin /dev/null <nil>\nfds 3\nleader true\n",
-		[]string{path, "A=1", "NOX_ROOT=" + b.root}, []string{"/bin/child", "tell", "a b"}, filepath.Join(b.root, "flags"))
+		[]string{path, "A=1", fmt.Sprintf("NOX_SHIM=%d-%d", self.PID, self.Start), "NOX_ROOT=" + b.root}, []string{"/bin/child", "tell", "a b"}, filepath.Join(b.root, "flags"))
 	if got := b.raised("told"); got != want {
 		t.Errorf("the process saw\n%s\nwant\n%s", got, want)
 	}

@@ -2,6 +2,7 @@ package container
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -371,29 +372,76 @@ func TestPinnedReferenceIsPulledOnce(t *testing.T) {
 }
 
 func TestC05RuntimeThatIsDownIsNamed(t *testing.T) {
-	l := layout.Layout{Root: t.TempDir()}
+	l := layout.Layout{Root: shortDir(t)}
 	k := New(Config{Layout: l})
 	w := wish(t, spec(imageDigest(0), ""))
-	if _, err := k.Check(t.Context(), w, nil); !isUnsupported(err) {
-		t.Errorf("%v", err)
+	unsupported := func(when string) {
+		t.Helper()
+		if _, err := k.Check(t.Context(), w, nil); !isUnsupported(err) {
+			t.Errorf("%s: %v", when, err)
+		}
 	}
+	unsupported("nothing")
 	if out, note, err := k.Remove(t.Context(), *recordOf(w, nil, resource.State{})); out != declaration.Released || note == "" || err != nil {
 		t.Errorf("%q, %q, %v", out, note, err)
 	}
-	for _, r := range runtimes {
-		must(t, os.MkdirAll(filepath.Dir(l.Path(r.program)), 0o755))
-		must(t, os.WriteFile(l.Path(r.program), nil, 0o755))
-		_, err := k.Check(t.Context(), w, nil)
-		if err == nil || isUnsupported(err) || !strings.Contains(err.Error(), l.Path(r.socket)) {
+	for _, r := range []struct{ socket, program string }{
+		{l.Path("/run/podman/podman.sock"), l.Path("/usr/bin/podman")}, {l.Path("/run/docker.sock"), l.Path("/usr/bin/dockerd")},
+	} {
+		// What docker makes when it is to hand on a socket that is not there.
+		must(t, os.MkdirAll(r.socket, 0o755))
+		unsupported("a directory in the socket's place")
+		must(t, os.MkdirAll(filepath.Dir(r.program), 0o755))
+		must(t, os.WriteFile(r.program, nil, 0o755))
+		for range 2 {
+			_, err := k.Check(t.Context(), w, nil)
+			if err == nil || isUnsupported(err) || !strings.Contains(err.Error(), fmt.Sprintf("does not run: there is no socket %q", r.socket)) {
+				t.Errorf("%v", err)
+			}
+			must(t, os.RemoveAll(r.socket))
+		}
+		must(t, os.Remove(r.program))
+		leftSocket(t, r.socket)
+		if _, err := k.Check(t.Context(), w, nil); !isUnreachable(err) || !strings.Contains(err.Error(), r.socket) {
 			t.Errorf("%v", err)
 		}
-		must(t, os.Remove(l.Path(r.program)))
-		must(t, os.MkdirAll(filepath.Dir(l.Path(r.socket)), 0o755))
-		must(t, os.WriteFile(l.Path(r.socket), nil, 0o600))
-		if _, err := k.Check(t.Context(), w, nil); !isUnreachable(err) || !strings.Contains(err.Error(), l.Path(r.socket)) {
-			t.Errorf("%v", err)
+		must(t, os.Remove(r.socket))
+	}
+}
+
+// leftSocket is what one who was killed leaves.
+func leftSocket(t *testing.T, path string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	must(t, err)
+	l.SetUnlinkOnClose(false)
+	must(t, l.Close())
+}
+
+func TestRuntimesThatCanBeAsked(t *testing.T) {
+	l := layout.Layout{Root: shortDir(t)}
+	k := New(Config{Layout: l})
+	podman, docker := l.Path("/run/podman/podman.sock"), l.Path("/run/docker.sock")
+	are := func(when string, want ...string) {
+		t.Helper()
+		if got, err := k.sockets(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", when, got, err)
 		}
-		must(t, os.Remove(l.Path(r.socket)))
+	}
+	leftSocket(t, docker)
+	must(t, os.MkdirAll(podman, 0o755))
+	are("a directory in podman's place", docker)
+	must(t, os.Remove(podman))
+	leftSocket(t, podman)
+	are("both", podman, docker)
+	must(t, os.Remove(docker))
+	must(t, os.Symlink(podman, docker))
+	are("podman-docker's link", podman)
+	must(t, os.Remove(podman))
+	must(t, os.Symlink(podman, podman))
+	if got, err := k.sockets(); err == nil || isUnsupported(err) || !strings.Contains(err.Error(), "cannot look for the container runtime") {
+		t.Errorf("a place that cannot be looked at: %q, %v", got, err)
 	}
 }
 

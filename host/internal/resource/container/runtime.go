@@ -5,23 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
+	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
-
-// The runtimes, in the order in which a machine's profile names them: the first
-// that is there is the machine's. A socket may be there without its program (of
-// a runtime in another place), and a program without its socket (it is down).
-var runtimes = []struct{ name, socket, program string }{
-	{"podman", "/run/podman/podman.sock", "/usr/bin/podman"},
-	{"docker", "/run/docker.sock", "/usr/bin/dockerd"},
-}
 
 // A runtime is one that was asked for its version.
 type runtime struct{ client }
@@ -62,39 +53,21 @@ func (k *Kind) sockets() ([]string, error) {
 	if k.Socket != "" {
 		return []string{k.Socket}, nil
 	}
-	var out, down []string
-	var seen []os.FileInfo
-	for _, r := range runtimes {
-		socket := k.Layout.Path(r.socket)
-		fi, err := os.Stat(socket)
-		switch {
-		case err == nil && !sameAsOne(seen, fi): // podman-docker makes docker's a link to podman's
-			out, seen = append(out, socket), append(seen, fi)
-		case errors.Is(err, fs.ErrNotExist):
-			if _, err := os.Stat(k.Layout.Path(r.program)); err == nil {
-				down = append(down, socket)
-			}
-		case err != nil:
-			return nil, fmt.Errorf("cannot look for the container runtime: %w", err)
-		}
-	}
+	up, down, err := profile.Engines(k.Layout)
 	switch {
-	case len(out) > 0:
-		return out, nil
-	case len(down) > 0:
-		return nil, fault.Failedf("the container runtime does not run: there is no socket %q", down[0]).
+	case err != nil:
+		return nil, fmt.Errorf("cannot look for the container runtime: %w", err)
+	case len(up) == 0 && len(down) == 0:
+		return nil, resource.Unsupported{Why: "there is no container runtime here (neither podman nor docker)"}
+	case len(up) == 0:
+		return nil, fault.Failedf("the container runtime does not run: there is no socket %q", down[0].Socket).
 			Hint("start it, under systemd with \"systemctl enable --now podman.socket\" or \"docker.service\"")
 	}
-	return nil, resource.Unsupported{Why: "there is no container runtime here (neither podman nor docker)"}
-}
-
-func sameAsOne(seen []os.FileInfo, fi os.FileInfo) bool {
-	for _, s := range seen {
-		if os.SameFile(s, fi) {
-			return true
-		}
+	var out []string
+	for _, e := range up {
+		out = append(out, e.Socket)
 	}
-	return false
+	return out, nil
 }
 
 // connect agrees with the runtime at the socket on a version of the API. It asks

@@ -31,8 +31,8 @@ func (k *Kind) Check(ctx context.Context, want resource.Want, prior *resource.Re
 
 func (k *Kind) check(ctx context.Context, want resource.Want, prior *resource.Record) (resource.State, error) {
 	p := want.Resource.Package
-	if k.Manager == nil {
-		return resource.State{}, resource.Unsupported{Why: k.lacking}
+	if lacking := k.choose(); lacking != "" {
+		return resource.State{}, resource.Unsupported{Why: lacking}
 	}
 	if p.Source != "" && p.Signature == "" && k.Manager.WantsSignature() {
 		return resource.State{}, fmt.Errorf("%s wants the signature of what has a source: declare it", k.Manager.Name())

@@ -134,7 +134,7 @@ func (k *Kind) drop(name string) error {
 // Recover throws away what a killed host left when nothing came of it: the
 // paper on a manager that never began.
 func (k *Kind) Recover(_ context.Context, r declaration.Resource) error {
-	if k.Manager == nil || r.Package == nil {
+	if r.Package == nil || k.choose() != "" {
 		return nil
 	}
 	name := r.Package.Name

@@ -93,7 +93,7 @@ type Config struct {
 	Layout  layout.Layout
 	Content Content
 	Clock   clock.Clock
-	// Manager is the machine's; with nil Choose picks it.
+	// Manager is the machine's; with nil the kind picks it when it is needed.
 	Manager Manager
 	// Trust is who may sign packages; nil is whom the machine trusts.
 	Trust func() (*trust.Policy, error)
@@ -102,9 +102,8 @@ type Config struct {
 // A Kind applies package resources.
 type Kind struct {
 	Config
-	// lacking says why there is no manager.
-	lacking string
-	seen    *seen
+	choosing sync.Mutex
+	seen     *seen
 	// turn has one token: a manager works alone.
 	turn chan struct{}
 	// patience is how long a lock is waited for, tick how often it is looked at.
@@ -122,12 +121,8 @@ func New(c Config) *Kind {
 	if c.Trust == nil {
 		c.Trust = func() (*trust.Policy, error) { return trust.Machine(c.Layout) }
 	}
-	lacking := ""
-	if c.Manager == nil {
-		c.Manager, lacking = Choose(context.Background(), c.Layout)
-	}
 	return &Kind{
-		Config: c, lacking: lacking, seen: newSeen(c.Clock), turn: make(chan struct{}, 1), patience: time.Minute, tick: 500 * time.Millisecond,
+		Config: c, seen: newSeen(c.Clock), turn: make(chan struct{}, 1), patience: time.Minute, tick: 500 * time.Millisecond,
 		versions: map[digest.Digest]string{},
 	}
 }

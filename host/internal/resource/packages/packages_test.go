@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,6 +93,40 @@ func TestNoPackageManager(t *testing.T) {
 	_, err := k.Check(t.Context(), wanted(t, `{"type":"package","name":"it"}`), nil)
 	if why := (resource.Unsupported{}); !errors.As(err, &why) || why.Why == "" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestAManagerIsChosenWhenItIsThere: a disk that failed while the host began is no
+// reason to be without one until the next start. Several may ask at once.
+func TestAManagerIsChosenWhenItIsThere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: packages are root's")
+	}
+	l := layout.Layout{Root: t.TempDir()}
+	k := New(Config{Layout: l, Clock: clock.System})
+	w := wanted(t, `{"type":"package","name":"it"}`)
+	if _, err := k.Check(t.Context(), w, nil); !errors.As(err, new(resource.Unsupported)) {
+		t.Fatalf("none: %v", err)
+	}
+	for _, f := range []string{"/usr/bin/apt-get", "/usr/bin/dpkg", "/var/lib/dpkg/status"} {
+		if err := os.MkdirAll(filepath.Dir(l.Path(f)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(l.Path(f), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if st, err := k.Check(t.Context(), w, nil); err != nil || st.Same {
+				t.Errorf("%+v, %v", st, err)
+			}
+		})
+	}
+	all.Wait()
+	if k.Manager == nil || k.Manager.Name() != "dpkg" {
+		t.Errorf("%v", k.Manager)
 	}
 }
 

@@ -56,8 +56,8 @@ func (k *Kind) stays(name string, record resource.Record) (is database.Package, 
 	if record.Adopted || record.Before != nil && !slices.Equal(record.Before, []byte("null")) {
 		return is, "it was installed before this host came", nil
 	}
-	if k.Manager == nil {
-		return is, "", errors.New(k.lacking)
+	if lacking := k.choose(); lacking != "" {
+		return is, "", errors.New(lacking)
 	}
 	switch is, err = k.Manager.Look(name); {
 	case err != nil:
