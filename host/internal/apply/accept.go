@@ -83,6 +83,18 @@ func (e *Engine) read(d *declaration.Declaration, digest string) {
 // Review says whether the document could be accepted from that source, but for
 // its order.
 func (e *Engine) Review(source store.Source, mesh string, document []byte) (*declaration.Declaration, error) {
+	d, err := e.readFrom(source, mesh, document)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.checkOwn(d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// readFrom is what of Review asks nothing of the machine.
+func (e *Engine) readFrom(source store.Source, mesh string, document []byte) (*declaration.Declaration, error) {
 	switch own := e.Mesh(); {
 	case source != store.SourceLink && own != "":
 		return nil, fault.Refusedf("this machine is a node of mesh %q, which alone declares what it has", own).
@@ -92,14 +104,7 @@ func (e *Engine) Review(source store.Source, mesh string, document []byte) (*dec
 	case source == store.SourceLink && own != mesh:
 		return nil, fault.Refusedf("a declaration of mesh %q came over the link of mesh %q", mesh, own)
 	}
-	d, err := declaration.Parse(document)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.checkOwn(d); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return declaration.Parse(document)
 }
 
 // checkOrder holds the order (mesh, epoch, generation). Joining a mesh starts

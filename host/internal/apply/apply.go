@@ -17,7 +17,9 @@
 //
 // A resource has its time (work.go). When it is over the pass goes on without
 // it, and nothing is done to it until it came back. What costs something each time
-// it fails is not tried at each pass (pause.go).
+// it fails is not tried at each pass (pause.go). Who only asks, for a plan or a
+// status, has his own patience, takes nothing into work and holds up no pass
+// (inquire.go).
 //
 // Removal comes first, so that a port, a name or a path is free for what takes
 // its place. A failed resource fails alone; what waits for it is skipped.
@@ -32,7 +34,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/opencontainers/go-digest"
 
@@ -41,6 +42,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/internal/singleflight"
 )
 
 // Content makes sure that content is in the content store.
@@ -49,8 +51,8 @@ type Content interface {
 	Ensure(ctx context.Context, d digest.Digest) error
 }
 
-// Engine applies declarations. Accept, Plan and Busy may be called at any
-// time; Reconcile by one goroutine at a time.
+// Engine applies declarations. Accept, Plan, Inquire and Busy may be called at
+// any time; Reconcile by one goroutine at a time.
 type Engine struct {
 	Store   *store.Store
 	Kinds   map[declaration.Type]resource.Kind
@@ -68,12 +70,15 @@ type Engine struct {
 	// for: there is something to look at.
 	Late func()
 
+	// looks are those for answers.
+	looks singleflight.Group[any]
+
 	mu sync.Mutex
 	// last is the declaration that was read last, and its digest.
 	last       *declaration.Declaration
 	lastDigest string
-	// busy is what is being worked on, and since when.
-	busy map[string]time.Time
+	// busy is what is being worked on.
+	busy map[string]*hold
 	// failures are of what is left alone for a while.
 	failures map[string]*pause
 }

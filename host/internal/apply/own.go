@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -29,10 +30,22 @@ type reviewer interface {
 // refused the plain spellings. What comes to be between now and the pass, the
 // kind refuses then.)
 func (e *Engine) checkOwn(d *declaration.Declaration) error {
+	check := e.ownOf(d)
+	for i := range d.Resources {
+		if err := check(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownOf is checkOwn for each resource of the declaration by its index, of which
+// several may be checked at once.
+func (e *Engine) ownOf(d *declaration.Declaration) func(i int) error {
 	own := layout.OwnPaths(e.Layout.Prefixes()...)
 	way, files, kinds := e.wayOf(d), e.ownFiles(), e.Surveyed()
-	way.known = map[string]string{} // thousands of files may be in a few directories
-	for i := range d.Resources {
+	way.known = &sync.Map{} // thousands of files may be in a few directories
+	return func(i int) error {
 		r := &d.Resources[i]
 		here := fmt.Sprintf("resources[%d]", i)
 		var err error
@@ -47,15 +60,15 @@ func (e *Engine) checkOwn(d *declaration.Declaration) error {
 		}
 		k, ok := kinds[r.Type].(reviewer)
 		if !ok {
-			continue
+			return nil
 		}
 		if err := k.Review(*r); err != nil && r.File != nil {
 			return fault.Refusedf("%s.path: %w", here, err)
 		} else if err != nil {
 			return fault.Refusedf("%s: %w", here, err)
 		}
+		return nil
 	}
-	return nil
 }
 
 // checkOwnFile names the member of a file that reaches what is the host's own.
@@ -165,9 +178,9 @@ type way struct {
 	layout layout.Layout
 	// links are the declared ones, by their paths.
 	links map[string]string
-	// known are directories, and where they led a moment ago; nil when each is looked
-	// at anew.
-	known map[string]string
+	// known are directories, and where they led a moment ago, both strings; nil when
+	// each is looked at anew.
+	known *sync.Map
 }
 
 // maxLinks is how many symlinks one path may lead through (path_resolution(7)).
@@ -199,15 +212,17 @@ func (e *Engine) wayOf(d *declaration.Declaration) way {
 
 // place follows the symlinks on the way to the name at the end of p.
 func (w way) place(p string) (string, error) {
-	dir, ok := w.known[path.Dir(p)]
-	if !ok {
-		var err error
-		if dir, err = w.follow(path.Dir(p)); err != nil {
-			return "", err
+	if w.known != nil {
+		if dir, ok := w.known.Load(path.Dir(p)); ok {
+			return path.Join(dir.(string), path.Base(p)), nil
 		}
-		if w.known != nil {
-			w.known[path.Dir(p)] = dir
-		}
+	}
+	dir, err := w.follow(path.Dir(p))
+	if err != nil {
+		return "", err
+	}
+	if w.known != nil {
+		w.known.Store(path.Dir(p), dir)
 	}
 	return path.Join(dir, path.Base(p)), nil
 }

@@ -18,23 +18,25 @@ type parter interface {
 	// Parting returns what tells why Remove would release what the record is of,
 	// or "" when it would take it away. It is called for records in the order of
 	// their removal, and changes nothing. The error may be a Held, as that of
-	// Remove. What it says and what Remove does come from one place.
+	// Remove. What it says and what Remove does come from one place. A call that
+	// hangs is left, and the next is made while it goes on.
 	Parting() func(ctx context.Context, record resource.Record) (why string, err error)
 }
 
-// stays says why the engine itself releases what is no longer declared, or "".
+// stays says why the engine itself releases what is no longer declared, or "":
+// leaving the host's own binary out of a declaration never removes it, and puts
+// no older one back. It looks at the machine.
 func (e *Engine) stays(r *resource.Record) string {
-	if e.isHostBinary(r.Key) {
+	if p, ok := strings.CutPrefix(r.Key, "file:"); ok && (e.namesHost(r.Key) || e.isBinary(p)) {
 		return "the host itself stays"
 	}
 	return ""
 }
 
-// isHostBinary: leaving the host's own binary out of a declaration never
-// removes it, and puts no older one back.
-func (e *Engine) isHostBinary(key string) bool {
+// namesHost is what the name alone says: it is that of the host's own binary.
+func (e *Engine) namesHost(key string) bool {
 	p, ok := strings.CutPrefix(key, "file:")
-	return ok && (e.isBinary(p) || slices.ContainsFunc(e.Layout.Prefixes(), func(prefix string) bool { return p == path.Join(prefix, "bin", layout.HostName) }))
+	return ok && slices.ContainsFunc(e.Layout.Prefixes(), func(prefix string) bool { return p == path.Join(prefix, "bin", layout.HostName) })
 }
 
 func unknownType(t declaration.Type) error {
@@ -42,24 +44,33 @@ func unknownType(t declaration.Type) error {
 }
 
 // partings are the steps by which what is no longer declared goes.
-func (p *pass) partings(ctx context.Context, gone []*resource.Record) []Step {
+func (p *pass) partings(ctx context.Context, q *Inquiry, gone []*resource.Record) []Step {
 	asked := map[declaration.Type]func(context.Context, resource.Record) (string, error){}
 	steps := make([]Step, 0, len(gone))
 	for _, r := range gone {
+		if ctx.Err() != nil {
+			return steps
+		}
 		s := Step{Key: r.Key, ID: r.ID, Action: Remove}
 		kind, known := p.engine.Kinds[r.Type]
 		if k, ok := kind.(parter); ok && asked[r.Type] == nil {
 			asked[r.Type] = k.Parting()
 		}
+		// What is told of one knows of those before: another's answer is of no use.
+		of, why := question{r.Key, r.Type, "parting", q}, asked[r.Type]
 		var err error
-		if s.Note = p.engine.stays(r); s.Note == "" {
-			switch ask := asked[r.Type]; {
+		s.Note, err = ask(ctx, q, of, func(ctx context.Context) (string, error) {
+			stays := p.engine.stays(r)
+			switch {
+			case stays != "":
+				return stays, nil
 			case !known:
-				err = unknownType(r.Type)
-			case ask != nil:
-				err = p.engine.guarded(r.Key, func() (err error) { s.Note, err = ask(ctx, *r); return err })
+				return "", unknownType(r.Type)
+			case why != nil:
+				return why(ctx, *r)
 			}
-		}
+			return "", nil
+		})
 		if s.Note != "" {
 			s.Action = Release
 		}

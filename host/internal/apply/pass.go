@@ -84,6 +84,7 @@ func (e *Engine) Reconcile(ctx context.Context, trigger string, again bool) (*li
 		Declaration: p.wanted.Digest, Trigger: trigger, Version: e.Version,
 		Resources: []link.ResourceReport{},
 	}
+	e.forget(p.declared)
 	p.fetch(ctx)
 	p.removeUndeclared(ctx)
 	p.applyDeclared(ctx)

@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -40,10 +41,11 @@ func (e *Engine) paused(t *task, again bool) error {
 	return p.err
 }
 
-// pause counts a failure, and returns its error with what comes of it.
+// pause counts a failure, and returns its error with what comes of it. What was not
+// tried (the store could not be written, somebody is at it) has cost nothing.
 func (e *Engine) pause(t *task) error {
 	first := pauses[t.typ]
-	if first == 0 || errors.As(t.err, new(*leftError)) {
+	if first == 0 || errors.As(t.err, new(*leftError)) || !t.tried {
 		return t.err
 	}
 	e.mu.Lock()
@@ -86,10 +88,17 @@ func (e *Engine) stood(key string) {
 }
 
 // forget forgets the failures of what is declared no more.
-func (e *Engine) forget(key string) {
+func (e *Engine) forget(d *declaration.Declaration) {
 	e.mu.Lock()
-	delete(e.failures, key)
-	e.mu.Unlock()
+	defer e.mu.Unlock()
+	if len(e.failures) == 0 {
+		return
+	}
+	declared := map[string]bool{}
+	for i := range d.Resources {
+		declared[d.Resources[i].Key()] = true
+	}
+	maps.DeleteFunc(e.failures, func(key string, _ *pause) bool { return !declared[key] })
 }
 
 func tried(n int) string {

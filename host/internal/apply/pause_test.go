@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
@@ -111,5 +113,87 @@ func TestWhatCostsNothingIsTriedAtEachPass(t *testing.T) {
 	l.want(l.pass(), "failed process:p (no)")
 	if len(l.machine.log) != 2 {
 		t.Errorf("%q", l.machine.log)
+	}
+}
+
+// What was never asked of the runtime has cost nothing, and is asked at once when it
+// can be.
+func TestWhatIsNotTriedForAReadOnlyStoreIsNotPaused(t *testing.T) {
+	l := newLab(t)
+	runtime := &refusing{}
+	l.engine.Kinds[declaration.TypeContainer] = runtime
+	if err := l.accept(aContainer("")); err != nil {
+		t.Fatal(err)
+	}
+	dir := l.engine.Layout.HostState()
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Skipf("nothing can be mounted here: %v", err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	remount := func(flags uintptr) {
+		t.Helper()
+		if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.engine.Store.Close()
+	remount(unix.MS_RDONLY)
+	l.restart()
+	var said []string
+	for range 10 {
+		said = append(said, l.pass())
+	}
+	remount(0)
+	for _, got := range said {
+		if !strings.Contains(got, "failed container:web (cannot record an intent in the store") || strings.Contains(got, "tried") {
+			t.Error(got)
+		}
+	}
+	if runtime.asked != 0 {
+		t.Errorf("it was tried %d times", runtime.asked)
+	}
+	l.want(l.pass(), "applied container:web")
+}
+
+func TestWhatSomebodyIsAtIsNotPaused(t *testing.T) {
+	l := newLab(t)
+	runtime := &refusing{}
+	l.engine.Kinds[declaration.TypeContainer] = runtime
+	if err := l.accept(aContainer("")); err != nil {
+		t.Fatal(err)
+	}
+	p := l.engine.newPass()
+	if err := p.load(); err != nil {
+		t.Fatal(err)
+	}
+	web := p.task(&p.declared.Resources[0])
+	if err := l.engine.begin(web.key); err != nil {
+		t.Fatal(err)
+	}
+	p.act(t.Context(), []*task{web})
+	if err := l.engine.pause(web); runtime.asked != 0 || err == nil || strings.Contains(err.Error(), "tried") {
+		t.Errorf("tried %d times: %v", runtime.asked, err)
+	}
+	l.engine.end(web.key)
+	l.want(l.pass(), "applied container:web")
+}
+
+// One that never worked has no record, and is forgotten no less when it goes.
+func TestWhatIsDeclaredNoMoreIsNotPausedWhenItComesBack(t *testing.T) {
+	l := newLab(t)
+	runtime := &refusing{err: errors.New("no such program")}
+	l.engine.Kinds[declaration.TypeContainer] = runtime
+	for range 2 {
+		if got := l.applied(aContainer("")); !strings.Contains(got, "no such program; tried once, and") {
+			t.Error(got)
+		}
+		l.want(l.applied(), "")
+	}
+	if runtime.asked != 2 {
+		t.Errorf("it was tried %d times", runtime.asked)
 	}
 }

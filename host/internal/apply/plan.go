@@ -1,7 +1,11 @@
 package apply
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+
+	"github.com/opencontainers/go-digest"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
@@ -25,40 +29,73 @@ type Step struct {
 // Todo reports whether the step does anything.
 func (s Step) Todo() bool { return s.Action.Todo() }
 
-// Plan says what applying the document would do. It changes nothing.
+// Plan says what applying the document would do. It changes nothing, and takes
+// nothing into work. What hangs has an error, and the others their steps.
 func (e *Engine) Plan(ctx context.Context, source store.Source, document []byte) ([]Step, error) {
-	d, err := e.Review(source, e.Mesh(), document)
+	d, err := e.readFrom(source, e.Mesh(), document)
 	if err != nil {
 		return nil, err
 	}
-	p := e.newPass()
+	p, q := e.newPass(), e.planning()
 	if err := p.know(); err != nil {
 		return nil, err
 	}
 	p.declared, p.restarts.users = d, usersOf(d)
-	steps := p.partings(ctx, undeclared(p.records, d))
-	var tasks []*task
-	for _, i := range d.Order() {
-		if t := p.taskOf(&d.Resources[i]); t != nil {
-			tasks = append(tasks, t)
-		}
+	unseen, err := q.review(ctx, d, digest.FromBytes(document).String())
+	if err != nil {
+		return nil, err
 	}
-	p.look(ctx, tasks, before)
-	next := 0
+	steps := p.partings(ctx, q, undeclared(p.records, d))
+	tasks := make([]*task, len(d.Resources))
+	err = each(ctx, len(tasks), func(i int) {
+		t := p.taskOf(&d.Resources[i])
+		if t == nil {
+			return
+		}
+		if tasks[i] = t; unseen[i] != nil {
+			t.err = unseen[i]
+			return
+		}
+		t.found, t.err = q.Check(ctx, t.want, t.prior)
+	})
+	if err != nil {
+		return nil, err
+	}
 	for _, i := range d.Order() {
-		r := &d.Resources[i]
-		if _, ok := e.Kinds[r.Type]; !ok {
+		r, t := &d.Resources[i], tasks[i]
+		if t == nil {
 			steps = append(steps, Step{Key: r.Key(), ID: r.ID, Action: Unsupported, Error: unsupported(r)})
 			continue
 		}
-		s := p.step(tasks[next])
-		if s.Action == Create || s.Action == Change {
-			s.Diff = diff(ctx, tasks[next])
+		s := p.step(t)
+		if t.err == nil && (s.Action == Create || s.Action == Change) {
+			// That it cannot be shown in time is no error: the differences say it.
+			s.Diff, _ = ask(ctx, q, question{t.key, t.typ, "diff", wish(t.want, t.prior)}, func(ctx context.Context) (string, error) { return diff(ctx, t), nil })
 		}
 		steps = append(steps, s)
-		next++
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	return steps, nil
+}
+
+// review is Engine.Review. Unseen is why it cannot be told of some, by their index.
+func (q *Inquiry) review(ctx context.Context, d *declaration.Declaration, name string) (unseen []error, err error) {
+	const what = "review"
+	check, err := ask(ctx, q, question{"", declaration.TypeFile, what, name}, func(context.Context) (func(int) error, error) { return q.engine.ownOf(d), nil })
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell where the links of the declaration lead: %w", err)
+	}
+	unseen, refused := make([]error, len(d.Resources)), make([]error, len(d.Resources))
+	err = each(ctx, len(d.Resources), func(i int) {
+		r := &d.Resources[i]
+		refused[i], unseen[i] = ask(ctx, q, question{r.Key(), r.Type, what, name}, func(context.Context) (error, error) { return check(i), nil })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return unseen, cmp.Or(refused...)
 }
 
 // untouched says what the pass will say of the error.

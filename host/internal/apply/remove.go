@@ -51,10 +51,11 @@ func undeclared(records map[string]*resource.Record, d *declaration.Declaration)
 	return gone
 }
 
-// memberOfRecord is memberOf for what was applied once.
+// memberOfRecord is memberOf for what was applied once. It asks nothing of the
+// machine: this is the pass's own time, and a disk may hang.
 func (e *Engine) memberOfRecord(r *resource.Record) member {
 	was, err := declaration.FromSpec(r.ID, r.Spec)
-	if err != nil || e.stays(r) != "" {
+	if err != nil || e.namesHost(r.Key) {
 		return member{}
 	}
 	if was.Unit != nil {
@@ -107,15 +108,16 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record, leaving m
 	}
 	err := p.engine.Store.Forget(gone...)
 	for i, r := range records {
-		v := removals[i].verdict
+		var v verdict
 		switch {
 		case removals[i].job.err != nil:
+			// Its own verdict may be in the making still: it was left.
 			v = untouched(removals[i].job.err)
 		case err != nil:
 			v = failed(err)
 		default:
+			v = removals[i].verdict
 			delete(p.records, r.Key)
-			p.engine.forget(r.Key)
 		}
 		p.tell(r.Key, r.ID, v)
 	}

@@ -28,6 +28,9 @@ type task struct {
 	before   json.RawMessage
 	differed []string
 
+	// tried: its kind was called to apply it.
+	tried bool
+
 	// found is what the look before saw, now what the look after did.
 	found, now resource.State
 	action     Action
@@ -38,7 +41,7 @@ type task struct {
 func (t *task) anew() *task {
 	return &task{
 		job: job{key: t.key, typ: t.typ}, resource: t.resource, kind: t.kind, want: t.want, prior: t.prior, restart: t.restart,
-		begun: true, before: t.found.Found, differed: t.found.Differences,
+		tried: t.tried, begun: true, before: t.found.Found, differed: t.found.Differences,
 	}
 }
 

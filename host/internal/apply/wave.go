@@ -136,6 +136,7 @@ func (p *pass) act(ctx context.Context, tasks []*task) {
 	p.engine.work(ctx, jobs(tasks), len(tasks), func(ctx context.Context, i int) error {
 		t, want := tasks[i], tasks[i].want
 		want.Restart = t.restart || t.action == Restart
+		t.tried = true
 		return kind.Apply(ctx, want, t.prior, t.found)
 	})
 }

@@ -57,9 +57,9 @@ func (e *Engine) Busy() *Busy {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var b *Busy
-	for key, since := range e.busy {
-		if b == nil || since.Before(b.Since) || since.Equal(b.Since) && key < b.Key {
-			b = &Busy{Key: key, Since: since}
+	for key, h := range e.busy {
+		if b == nil || h.since.Before(b.Since) || h.since.Equal(b.Since) && key < b.Key {
+			b = &Busy{Key: key, Since: h.since}
 		}
 	}
 	if b != nil {
@@ -68,18 +68,36 @@ func (e *Engine) Busy() *Busy {
 	return b
 }
 
+// A hold is on a resource that is worked on.
+type hold struct {
+	since time.Time
+	// left: the pass that works on it does not wait for it any more.
+	left bool
+}
+
 // begin takes the resource into work, unless it is: what did not come back in
 // an earlier pass is still at it.
 func (e *Engine) begin(key string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if since, ok := e.busy[key]; ok {
-		return stillBusy(e.Clock.Now().Sub(since))
+	if h := e.busy[key]; h != nil {
+		return stillBusy(e.Clock.Now().Sub(h.since))
 	}
 	if e.busy == nil {
-		e.busy = map[string]time.Time{}
+		e.busy = map[string]*hold{}
 	}
-	e.busy[key] = e.Clock.Now()
+	e.busy[key] = &hold{since: e.Clock.Now()}
+	return nil
+}
+
+// left is why there is no use in looking at a resource: a pass left it, and it
+// has not come back. It is nil for what is only in hand.
+func (e *Engine) left(key string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h := e.busy[key]; h != nil && h.left {
+		return stillBusy(e.Clock.Now().Sub(h.since))
+	}
 	return nil
 }
 
@@ -153,7 +171,14 @@ func (e *Engine) start(pass context.Context, t *turn, do func(context.Context) e
 	limits := e.limitsOf(t.typ)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(pass), limits.Deadline)
 	leave := func() {
-		if t.fate.CompareAndSwap(0, left) {
+		// It holds its key until its fate is decided, and then ends that.
+		e.mu.Lock()
+		leaves := t.fate.CompareAndSwap(0, left)
+		if leaves {
+			e.busy[t.key].left = true
+		}
+		e.mu.Unlock()
+		if leaves {
 			free()
 		}
 	}
@@ -164,10 +189,11 @@ func (e *Engine) start(pass context.Context, t *turn, do func(context.Context) e
 	})
 	go func() {
 		err := e.guarded(t.key, func() error { return do(ctx) })
+		inTime := t.fate.CompareAndSwap(0, cameBack)
 		e.end(t.key)
 		patience.Stop()
 		unlink()
-		if t.fate.CompareAndSwap(0, cameBack) {
+		if inTime {
 			t.err = err
 			free()
 		} else {

@@ -25,7 +25,8 @@ import (
 //   - It touches only what the resource names, follows no symlink out of the
 //     layout's root, and never trusts an exit code: Check looks at the machine.
 //   - A resource is valid (declaration.Parse made it) and may be used from one
-//     goroutine at a time; different resources may be used at once.
+//     goroutine at a time; different resources may be used at once. Check may be
+//     called at any time: somebody asks while a pass is at it.
 type Kind interface {
 	// Check looks at the machine and says how it differs from what is wanted.
 	// It changes nothing: no write, no fsync, no child process on the way that

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
-	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
@@ -36,11 +35,13 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 		return st, err
 	}
 	st.Owned = len(records)
-	s.looked(ctx, records, func(r resource.Record, f finding) {
+	if err := s.looked(ctx, records, func(r resource.Record, f finding) {
 		if f.there != asApplied {
 			st.Off = append(st.Off, Off{Key: r.Key, There: f.there, Differences: f.how})
 		}
-	})
+	}); err != nil {
+		return st, err
+	}
 	s.mu.Lock()
 	id, l := s.identity, s.link
 	st.Last = s.last
@@ -105,48 +106,18 @@ func (s *Service) Owned(ctx context.Context) ([]Owned, error) {
 		return nil, err
 	}
 	out := []Owned{}
-	s.looked(ctx, records, func(r resource.Record, f finding) {
+	err = s.looked(ctx, records, func(r resource.Record, f finding) {
 		out = append(out, Owned{Key: r.Key, ID: r.ID, Type: r.Type, Mesh: r.Mesh, Epoch: r.Epoch, Generation: r.Generation,
 			Adopted: r.Adopted, Since: r.At, There: f.there, Differences: f.how})
 	})
+	if err != nil {
+		return nil, err
+	}
 	return out, nil
 }
 
 func nonEmpty(list ...string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
-}
-
-// The words for what a look at an owned resource finds.
-const (
-	asApplied = "as applied"
-	drifted   = "drifted"
-	failing   = "failing"
-	unknown   = "unknown"
-)
-
-func look(ctx context.Context, kinds map[declaration.Type]resource.Kind, r resource.Record) (string, []string) {
-	want, err := declaration.FromSpec(r.ID, r.Spec)
-	if err != nil {
-		return unknown, []string{err.Error()}
-	}
-	kind, ok := kinds[r.Type]
-	if !ok {
-		return unknown, []string{fmt.Sprintf("this version does not know the type %q", r.Type)}
-	}
-	st, err := kind.Check(ctx, resource.Want{Resource: want, Spec: r.Spec}, &r)
-	switch h, u := (resource.Held{}), (resource.Unsupported{}); {
-	case errors.As(err, &h):
-		return string(declaration.Held), []string{h.Why}
-	case errors.As(err, &u):
-		return string(declaration.Unsupported), []string{u.Why}
-	case err != nil:
-		return unknown, []string{err.Error()}
-	case !st.Same:
-		return drifted, st.Differences
-	case st.Failing != "":
-		return failing, []string{st.Failing}
-	}
-	return asApplied, nil
 }
 
 // History implements Host.

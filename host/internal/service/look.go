@@ -2,87 +2,62 @@ package service
 
 import (
 	"context"
-	"fmt"
-	"sync"
+	"errors"
 	"time"
 
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 )
 
-// Who asks is answered though something hangs that is looked at: a file on a
-// server that is gone, say, whose calls come back when it does.
-const (
-	// patience is how long one resource is looked at for an answer.
-	patience = 5 * time.Second
-	// hurry is how long each of the rest is, when one took longer: what hangs is
-	// seldom alone.
-	hurry = 250 * time.Millisecond
-)
+// patience is how long one resource is looked at for an answer.
+const patience = 5 * time.Second
 
-// A finding is what a look at a resource says.
+// A finding is what a look at an owned resource says: one of the words, and more.
 type finding struct {
 	there string
 	how   []string
 }
 
-// looks are those that were left because they took too long, by the key of the
-// resource. Nobody waits for one, and none is begun again until it is over.
-type looks struct {
-	mu   sync.Mutex
-	left map[string]bool
-}
+// The words for what a look at an owned resource finds.
+const (
+	asApplied = "as applied"
+	drifted   = "drifted"
+	failing   = "failing"
+	unknown   = "unknown"
+)
 
-// at looks at what key names, and waits for it so long. late: it was left.
-func (l *looks) at(ctx context.Context, key string, wait time.Duration, look func(context.Context) finding) (f finding, late bool) {
-	l.mu.Lock()
-	left := l.left[key]
-	l.mu.Unlock()
-	if left {
-		return finding{unknown, []string{"an earlier look at it is not over yet"}}, false
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	found := make(chan finding, 1)
-	go func() {
-		f := look(ctx)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		found <- f
-		delete(l.left, key)
-	}()
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	select {
-	case f := <-found:
-		return f, false
-	case <-over.C:
-	case <-ctx.Done():
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case f := <-found:
-		return f, false
-	default:
-	}
-	if l.left == nil {
-		l.left = map[string]bool{}
-	}
-	l.left[key] = true
-	return finding{unknown, []string{fmt.Sprintf("looking at it takes more than %s", wait)}}, true
-}
-
-// looked looks at each of the records, and gives tell what it found.
-func (s *Service) looked(ctx context.Context, records []resource.Record, tell func(resource.Record, finding)) {
-	kinds, wait := s.engine.Surveyed(), patience
+// looked looks at each of the records, and gives tell what it found, until ctx
+// ends.
+func (s *Service) looked(ctx context.Context, records []resource.Record, tell func(resource.Record, finding)) error {
+	q := s.engine.Inquire(patience)
 	for _, r := range records {
-		f, late := s.looks.at(ctx, r.Key, wait, func(ctx context.Context) (f finding) {
-			f.there, f.how = look(ctx, kinds, r)
-			return f
-		})
-		if late {
-			wait = hurry
+		f := look(ctx, q, r)
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		tell(r, f)
 	}
+	return nil
+}
+
+func look(ctx context.Context, q *apply.Inquiry, r resource.Record) finding {
+	want, err := declaration.FromSpec(r.ID, r.Spec)
+	if err != nil {
+		return finding{unknown, []string{err.Error()}}
+	}
+	st, err := q.Check(ctx, resource.Want{Resource: want, Spec: r.Spec}, &r)
+	switch h, u := (resource.Held{}), (resource.Unsupported{}); {
+	case errors.As(err, &h):
+		return finding{string(declaration.Held), []string{h.Why}}
+	case errors.As(err, &u):
+		return finding{string(declaration.Unsupported), []string{u.Why}}
+	case err != nil:
+		return finding{unknown, []string{err.Error()}}
+	case !st.Same:
+		return finding{drifted, st.Differences}
+	case st.Failing != "":
+		return finding{failing, []string{st.Failing}}
+	}
+	return finding{asApplied, nil}
 }

@@ -1,16 +1,20 @@
 package service
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/replace"
 )
 
 // disk mounts a file system of its own, on a device, and returns a way to mount
@@ -116,6 +120,72 @@ func TestH09ACommandAnswersWhileTheStateIsReadOnly(t *testing.T) {
 	}
 	if err := done(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestH09APassThatCannotBeRecordedEndsAsAnyOther: it is said once, who waits for a
+// pass is woken, and a new version is started, which may be what helps.
+func TestH09APassThatCannotBeRecordedEndsAsAnyOther(t *testing.T) {
+	cfg := machine(t)
+	remount := disk(t, cfg.Layout.State())
+	var log bytes.Buffer
+	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.own, err = replace.Running(); err != nil {
+		t.Fatal(err)
+	}
+	s.start(beat{})
+	closed := sync.OnceFunc(func() { s.Close() })
+	defer closed()
+	if _, err := s.Apply(t.Context(), page("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	remount("abort")
+	if err := os.Remove(cfg.Layout.Path("/srv/page")); err != nil {
+		t.Fatal(err)
+	}
+	pass := func() {
+		t.Helper()
+		s.mu.Lock()
+		news := s.news
+		s.mu.Unlock()
+		if _, err := s.Pass(t.Context()); !errors.Is(err, syscall.EROFS) {
+			t.Errorf("a pass with something to do: %v", err)
+		}
+		select {
+		case <-news:
+		default:
+			t.Error("who waits for a pass is not woken")
+		}
+	}
+	pass()
+	select {
+	case <-s.replaced:
+		t.Error("it ends, and nothing replaced it")
+	default:
+	}
+	// The program of the tests is replaced, and put back.
+	path := s.own.Path()
+	if err := errors.Join(os.Rename(path, path+".aside"), os.WriteFile(path, []byte("another"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := os.Rename(path+".aside", path); err != nil {
+			t.Error(err)
+		}
+	}()
+	pass()
+	select {
+	case <-s.replaced:
+	default:
+		t.Error("a new version is not started")
+	}
+	closed()
+	if n := strings.Count(log.String(), "is not in the history"); n != 1 {
+		t.Errorf("it is said %d times that a report is lost:\n%s", n, log.String())
 	}
 }
 

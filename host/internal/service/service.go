@@ -61,7 +61,6 @@ type Service struct {
 	// holding are what goes on after it.
 	enrolling       sync.Mutex
 	asking, holding task
-	looks           looks
 	// admitting is held while a bundle is judged and what it says of trust is
 	// recorded.
 	admitting sync.Mutex
@@ -213,31 +212,44 @@ func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 	}
 	if err != nil {
 		s.Log.Error("pass", "trigger", trigger, "cause", err)
-		return loop.Result{Err: err}
-	}
-	if report != nil {
-		s.mu.Lock()
-		isNews := s.unrecorded != nil || newsIn(s.last, *report)
-		s.last = report
-		s.mu.Unlock()
-		if isNews {
-			err := s.store.AddReport(*report, report.Mesh != "")
-			s.mu.Lock()
-			s.unrecorded = err
-			s.mu.Unlock()
-			if err != nil {
-				return loop.Result{Report: report, Err: err}
-			}
-			select {
-			case s.outbox <- struct{}{}:
-			default:
-			}
-			s.collector.Due()
-		}
+		report = nil
+	} else if report != nil {
+		err = s.record(*report)
 	}
 	s.changed()
+	// Also when nothing could be recorded: the next version may be what helps.
 	s.lookAtSelf()
-	return loop.Result{Report: report}
+	return loop.Result{Report: report, Err: err}
+}
+
+// record keeps the report of a pass, if there is news in it. What cannot be kept
+// is in the log, each outcome in a line of its own, and the next report that can
+// be is kept whatever it finds, also by the version that comes next.
+func (s *Service) record(report link.Report) error {
+	s.mu.Lock()
+	before := s.unrecorded
+	isNews := before != nil || newsIn(s.last, report)
+	s.last = &report
+	s.mu.Unlock()
+	if !isNews {
+		return nil
+	}
+	err := s.store.AddReport(report, report.Mesh != "")
+	s.mu.Lock()
+	s.unrecorded = err
+	s.mu.Unlock()
+	if err != nil {
+		if before == nil || before.Error() != err.Error() {
+			s.Log.Error("what this pass found is not in the history, nor will the control plane hear of it until a later one is", "cause", err)
+		}
+		return err
+	}
+	select {
+	case s.outbox <- struct{}{}:
+	default:
+	}
+	s.collector.Due()
+	return nil
 }
 
 // reconcile makes one pass. What it finds in the content store, or brings there,
@@ -276,7 +288,11 @@ func (s *Service) keepPart(report link.Report) error {
 	for _, r := range report.Resources {
 		if r.Outcome.Changed() || !r.Outcome.Good() {
 			report.Trigger += " (interrupted)"
-			return s.store.AddReport(report, report.Mesh != "")
+			err := s.store.AddReport(report, report.Mesh != "")
+			if err != nil {
+				s.Log.Error("what this pass did before it was interrupted is not in the history", "cause", err)
+			}
+			return err
 		}
 	}
 	return nil

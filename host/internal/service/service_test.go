@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,10 +19,12 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
@@ -137,10 +141,10 @@ func (held) Check(context.Context, resource.Want, *resource.Record) (resource.St
 }
 
 func TestP08ALookAtWhatSomebodyHoldsSaysHeld(t *testing.T) {
-	there, how := look(t.Context(), map[declaration.Type]resource.Kind{declaration.TypePackage: held{}},
-		resource.Record{ID: "x", Type: declaration.TypePackage, Spec: []byte(`{"type":"package","name":"htop"}`)})
-	if there != "held" || len(how) != 1 || how[0] != "its files differ: it is on hold" {
-		t.Errorf("%s %q", there, how)
+	engine := &apply.Engine{Log: slog.New(slog.DiscardHandler), Kinds: map[declaration.Type]resource.Kind{declaration.TypePackage: held{}}}
+	f := look(t.Context(), engine.Inquire(patience), resource.Record{ID: "x", Type: declaration.TypePackage, Spec: []byte(`{"type":"package","name":"htop"}`)})
+	if f.there != "held" || len(f.how) != 1 || f.how[0] != "its files differ: it is on hold" {
+		t.Errorf("%+v", f)
 	}
 }
 
@@ -259,6 +263,13 @@ func TestSettings(t *testing.T) {
 		if _, err := ReadSettings(path); fault.KindOf(err) != fault.Refused {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+	// A pipe in its place holds nobody up.
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadSettings(path); !errors.Is(err, input.ErrNotRegular) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"syscall"
 
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,16 +26,14 @@ func bars(err error) bool {
 func (s *Store) open() error {
 	db, err := open(s.path, forWriting)
 	if err == nil {
-		s.db, s.barred = db, nil
-		return nil
+		return s.take(db, nil)
 	}
 	if !bars(err) {
 		return err
 	}
 	db, err2 := open(s.path, forReading)
 	if err2 == nil {
-		s.db, s.barred = db, err
-		return nil
+		return s.take(db, err)
 	}
 	if bars(err2) {
 		return err
@@ -41,47 +41,87 @@ func (s *Store) open() error {
 	return err2 // it is locked, of a newer host, damaged
 }
 
-// Writable is why nothing can be recorded in the store, as far as the system
-// says so beforehand, or nil.
-func (s *Store) Writable() error {
-	if err := s.reopen(); err != nil {
+// take makes db the open one; barred is why it is for reading only.
+func (s *Store) take(db *bbolt.DB, barred error) error {
+	if err := s.look(db); err != nil {
+		db.Close()
 		return err
 	}
-	return writable(s.path)
+	s.db, s.barred = db, barred
+	return nil
 }
 
-// writable asks the system, which says EROFS to root as well (access(2)).
-func writable(path string) error {
-	if err := unix.Access(path, unix.W_OK); err != nil {
-		return &fs.PathError{Op: "write", Path: path, Err: err}
+// Writable is why nothing can be recorded in the store, as far as the system
+// says so beforehand, or nil.
+func (s *Store) Writable() error { return may(s.path, forWriting) }
+
+// may asks the system, which says EROFS to root as well (access(2)).
+func may(path string, readOnly bool) error {
+	op, mode := "write", uint32(unix.W_OK)
+	if readOnly {
+		op, mode = "read", unix.R_OK
+	}
+	if err := unix.Access(path, mode); err != nil {
+		return &fs.PathError{Op: op, Path: path, Err: err}
 	}
 	return nil
 }
 
-// reopen opens a store for writing that could only be read until now.
-func (s *Store) reopen() error {
-	s.mu.RLock()
-	barred := s.barred
-	s.mu.RUnlock()
-	if barred == nil {
-		return nil
+// during calls f while the store is open for what f does.
+func (s *Store) during(readOnly bool, f func() error) error {
+	for {
+		s.mu.RLock()
+		if s.fit(readOnly) {
+			defer s.mu.RUnlock()
+			return f()
+		}
+		s.mu.RUnlock()
+		// Held alone for no longer than it takes; in between somebody else may
+		// have come.
+		if err := s.reopen(readOnly); err != nil {
+			return err
+		}
 	}
-	if err := writable(s.path); err != nil {
+}
+
+// fit reports whether nothing needs to be opened. One that was closed for good
+// says so itself.
+func (s *Store) fit(readOnly bool) bool {
+	return s.db != nil && (readOnly || s.barred == nil || s.closed)
+}
+
+// reopen opens a store for writing that could only be read until now, and one
+// that could not be opened by the reopen before.
+func (s *Store) reopen(readOnly bool) error {
+	// Also because a store that is gone would be begun.
+	if err := may(s.path, readOnly); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.barred == nil {
+	if s.fit(readOnly) {
 		return nil // somebody else did
 	}
-	// The lock of a reader keeps a writer out: it is let go of, and taken again
-	// when somebody else reads.
-	_ = s.db.Close()
-	if err := s.open(); err != nil {
-		if db, err := open(s.path, forReading); err == nil {
-			s.db = db
-		}
-		return err
+	if s.closed {
+		return berrors.ErrDatabaseNotOpen
 	}
-	return s.barred
+	if s.db != nil {
+		// The lock of a reader keeps a writer out: it is let go of, and taken again
+		// when somebody else reads.
+		_ = s.db.Close()
+		s.db = nil
+	}
+	err := s.open()
+	if err != nil {
+		if db, err2 := open(s.path, forReading); err2 == nil {
+			err = s.take(db, err)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case !readOnly:
+		return s.barred
+	}
+	return nil
 }

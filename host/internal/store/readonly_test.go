@@ -166,3 +166,108 @@ func TestH09AStoreThatMayNotBeWrittenIsRead(t *testing.T) {
 		}
 	}
 }
+
+// What is damaged in part is read where nothing can be taken out, and taken out
+// when it can.
+func TestH09AReadOnlyStoreThatIsDamagedInPartIsRead(t *testing.T) {
+	path := holding(t)
+	s := reopen(t, path)
+	if err := s.Accept(Wanted{Name: "x", Digest: "sha256:other", Document: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddReport(link.Report{ID: "two"}, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, path, bucketReports, number(2), []byte("{"))
+	writable := readOnly(t, filepath.Dir(path))
+	var log bytes.Buffer
+	s, err := Open(path, noon, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !strings.Contains(log.String(), "damaged in part") {
+		t.Errorf("log: %s", log.String())
+	}
+	leftOut := func(at string, reports int) {
+		t.Helper()
+		if w, err := s.Wanted(); err != nil || w != nil {
+			t.Errorf("%s: the declaration in force: %+v, %v", at, w, err)
+		}
+		if r, err := s.Reports(); err != nil || len(r) != reports {
+			t.Errorf("%s: %d reports, %v", at, len(r), err)
+		}
+		if u, err := s.Unsent(); err != nil || len(u) != reports {
+			t.Errorf("%s: %d unsent, %v", at, len(u), err)
+		}
+	}
+	leftOut("read-only", 1)
+	reads(t, s, "read-only")
+	writable()
+	if err := s.AddReport(link.Report{ID: "three"}, true); err != nil {
+		t.Fatal(err)
+	}
+	leftOut("written", 2)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log.Reset()
+	if s, err = Open(path, noon, slog.New(slog.NewTextHandler(&log, nil))); err != nil || log.Len() > 0 {
+		t.Fatalf("it is not whole now: %v, %s", err, log.String())
+	}
+	leftOut("opened again", 2)
+}
+
+// The store is away for the moment in which it is to be opened for writing: who
+// reads afterwards need not wait for somebody who writes.
+func TestH09AStoreThatCouldNotBeOpenedAnewIsReadAgain(t *testing.T) {
+	path := holding(t)
+	writable := readOnly(t, filepath.Dir(path))
+	s := reopen(t, path)
+	writable()
+	if err := errors.Join(os.Rename(path, path+".away"), os.WriteFile(path, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddReport(link.Report{ID: "two"}, true); err == nil || !strings.Contains(err.Error(), "it is empty") {
+		t.Errorf("a change: %v", err)
+	}
+	if _, err := s.Records(); err == nil || !strings.Contains(err.Error(), "it is empty") {
+		t.Errorf("a read: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Records(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("one that is gone is begun: %v", err)
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	reads(t, s, "back")
+	if err := s.AddReport(link.Report{ID: "two"}, true); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Records(); err == nil {
+		t.Error("one that is closed is read")
+	}
+}
+
+// To ask is to change nothing: it is not opened anew, which another reader would
+// keep it from.
+func TestWhetherItCanBeWrittenIsAQuestion(t *testing.T) {
+	path := holding(t)
+	writable := readOnly(t, filepath.Dir(path))
+	s, other := reopen(t, path), reopen(t, path)
+	writable()
+	if err := s.Writable(); err != nil {
+		t.Error(err)
+	}
+	reads(t, s, "asked")
+	reads(t, other, "beside it")
+}

@@ -54,6 +54,9 @@ func (s *Store) Reports() ([]link.Report, error) {
 	err := s.view("the reports", func(tx *bbolt.Tx) (err error) {
 		c := tx.Bucket(bucketReports).Cursor()
 		for k, v := c.Last(); k != nil; k, v = c.Prev() {
+			if s.bad.has(bucketReports, k) {
+				continue
+			}
 			var r link.Report
 			if err := json.Unmarshal(v, &r); err != nil {
 				return err
@@ -70,6 +73,9 @@ func (s *Store) Unsent() ([]link.Report, error) {
 	var out []link.Report
 	err := s.view("the unsent reports", func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketUnsent).ForEach(func(k, _ []byte) error {
+			if s.bad.has(bucketUnsent, k) {
+				return nil
+			}
 			var r link.Report
 			if err := json.Unmarshal(tx.Bucket(bucketReports).Get(k), &r); err != nil {
 				return err

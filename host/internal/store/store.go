@@ -5,7 +5,7 @@
 // state before the change or after it. A store that cannot be read is set
 // aside under another name and a new one begun; the host then owns nothing it
 // does not find again, and guesses nothing. One that cannot be written is read,
-// and says so at each change.
+// damaged in part or not, and says so at each change.
 //
 // What is in it:
 //
@@ -21,7 +21,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -35,12 +34,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/opencontainers/go-digest"
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
-	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 )
@@ -72,24 +69,25 @@ var ErrNewer = errors.New("the store was written by a newer mesh-host")
 // Store is the open store. It is safe for use by several goroutines.
 type Store struct {
 	path string
-	// mu is held alone while db, open for reading only, is opened anew.
+	log  *slog.Logger
+	// mu is held alone while db is opened anew.
 	mu sync.RWMutex
+	// db is nil when it could not be opened anew.
 	db *bbolt.DB
 	// barred is why db is open for reading only.
 	barred error
+	// bad is what is damaged in db, and left out by readers.
+	bad    entries
+	closed bool
 }
 
 // Open opens the store at path, or begins one. Its directory must be there. One
 // that can be read and not written is opened for reading (readonly.go).
 func Open(path string, c clock.Clock, log *slog.Logger) (*Store, error) {
-	s := &Store{path: path}
+	s := &Store{path: path, log: log}
 	err := s.open()
 	switch {
 	case err == nil:
-		if err := s.mend(log); err != nil {
-			s.db.Close()
-			return nil, err
-		}
 		return s, nil
 	case errors.Is(err, ErrLocked), errors.Is(err, ErrNewer):
 		return nil, err
@@ -230,58 +228,14 @@ func checkEntry(bucket, k, v []byte) error {
 	return nil
 }
 
-// mend takes out what is damaged and can be had again: the declaration in
-// force (the mesh sends it again, a person applies it again; until then
-// nothing is changed) and reports.
-func (s *Store) mend(log *slog.Logger) error {
-	var bad [][2][]byte // bucket, key
-	err := s.view("what it holds", func(tx *bbolt.Tx) error {
-		if b := tx.Bucket(bucketWanted); b.Get(keyWanted) != nil {
-			var w Wanted
-			if json.Unmarshal(b.Get(keyWanted), &w) != nil || digest.FromBytes(b.Get(keyDocument)).String() != w.Digest {
-				bad = append(bad, [2][]byte{bucketWanted, keyWanted}, [2][]byte{bucketWanted, keyDocument})
-			}
-		}
-		reports := tx.Bucket(bucketReports)
-		err := reports.ForEach(func(k, v []byte) error {
-			if len(k) != 8 || json.Unmarshal(v, &link.Report{}) != nil {
-				bad = append(bad, [2][]byte{bucketReports, bytes.Clone(k)})
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return tx.Bucket(bucketUnsent).ForEach(func(k, _ []byte) error {
-			if reports.Get(k) == nil {
-				bad = append(bad, [2][]byte{bucketUnsent, bytes.Clone(k)})
-			}
-			return nil
-		})
-	})
-	if err != nil || len(bad) == 0 {
-		return err
-	}
-	log.Error("the store is damaged in part: what can be had again is taken out", "entries", len(bad), "declaration", string(bad[0][0]) == string(bucketWanted))
-	return s.update("what was taken out", func(tx *bbolt.Tx) error {
-		for _, e := range bad {
-			if err := tx.Bucket(e[0]).Delete(e[1]); err != nil {
-				return err
-			}
-			if string(e[0]) == string(bucketReports) {
-				if err := tx.Bucket(bucketUnsent).Delete(e[1]); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
-
 // Close closes the store and releases its lock.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
+	if s.db == nil {
+		return nil
+	}
 	return s.db.Close()
 }
 
@@ -290,6 +244,9 @@ func (s *Store) Close() error {
 func (s *Store) Writes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if s.db == nil {
+		return 0
+	}
 	st := s.db.Stats()
 	return st.TxStats.GetWrite()
 }
@@ -297,22 +254,26 @@ func (s *Store) Writes() int64 {
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 func (s *Store) update(what string, f func(tx *bbolt.Tx) error) error {
-	err := s.reopen()
-	if err == nil {
-		s.mu.RLock()
-		err = s.db.Update(f)
-		s.mu.RUnlock()
-	}
+	err := s.during(forWriting, func() error {
+		if len(s.bad) == 0 {
+			return s.db.Update(f)
+		}
+		return s.db.Update(func(tx *bbolt.Tx) error {
+			if err := takeOut(tx); err != nil {
+				return err
+			}
+			return f(tx)
+		})
+	})
 	if err != nil {
 		return fmt.Errorf("cannot record %s in the store: %w", what, err)
 	}
+	s.mended()
 	return nil
 }
 
 func (s *Store) view(what string, f func(tx *bbolt.Tx) error) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if err := s.db.View(f); err != nil {
+	if err := s.during(forReading, func() error { return s.db.View(f) }); err != nil {
 		return fmt.Errorf("cannot read %s from the store: %w", what, err)
 	}
 	return nil

@@ -55,7 +55,7 @@ func (s *Store) wanted(document bool) (*Wanted, error) {
 	err := s.view("the declaration", func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketWanted)
 		v := b.Get(keyWanted)
-		if v == nil {
+		if v == nil || s.bad.has(bucketWanted, keyWanted) {
 			return nil
 		}
 		w = &Wanted{}

@@ -2,9 +2,13 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
+	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
@@ -72,21 +76,31 @@ func (k *Kind) leaving(ctx context.Context, f *declaration.File, record resource
 // lost: what was there before was too large to be kept.
 func (l *leaving) lost() bool { return l.before.Kind == file && l.before.Digest == "" }
 
-// A parting knows what went before, since by then a directory may be empty.
+// A parting knows what went before, since by then a directory may be empty. One
+// that hangs is not waited for: the next is told while it goes on.
 type parting struct {
 	*Kind
-	gone map[string]bool
-	// made are directories that go when they are empty.
-	made map[string]bool
+	mu   sync.Mutex
+	fate map[string]fate
 	// kept are directories in which something is put beside.
 	kept map[string]bool
 }
+
+// fate is what becomes of a path.
+type fate int
+
+const (
+	stays fate = iota
+	// made: a directory that goes when it is empty.
+	made
+	goes
+)
 
 // Parting says why Remove would release a file, a symlink or a directory.
 func (k *Kind) Parting() func(context.Context, resource.Record) (string, error) {
 	surveyed := *k
 	surveyed.chart = k.survey()
-	p := &parting{&surveyed, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	p := &parting{Kind: &surveyed, fate: map[string]fate{}, kept: map[string]bool{}}
 	return p.why
 }
 
@@ -101,37 +115,77 @@ func (p *parting) why(ctx context.Context, record resource.Record) (string, erro
 		return "", cannot("remove", at, err)
 	}
 	defer l.close()
-	if l.why == "" && l.have.Kind == directory && !p.empty(at) {
+	if l.why == "" && l.have.Kind == directory && p.filled(ctx, l.dir.FD(), l.name, at) {
 		l.why = notEmpty
+	}
+	if err := ctx.Err(); err != nil {
+		return "", cannot("remove", at, err)
 	}
 	if l.why != "" {
 		return l.why, nil
 	}
-	p.gone[at] = !l.back
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !l.back {
+		p.fate[at] = goes
+	}
 	if l.changed {
 		p.kept[path.Dir(at)] = true
 	}
 	for _, dir := range l.before.Parents {
-		p.made[dir] = true
+		p.fate[dir] = max(p.fate[dir], made)
 	}
 	return "", nil
 }
 
-// empty reports whether the directory will be when what went before is gone. One
-// that cannot be read is for rmdir(2) to tell.
-func (p *parting) empty(dir string) bool {
-	if p.kept[dir] {
-		return false
-	}
-	list, err := os.ReadDir(p.layout.Path(dir))
-	if err != nil {
+func (p *parting) of(name string) fate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fate[name]
+}
+
+func (p *parting) keeps(dir string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept[dir]
+}
+
+// portion is how many names are read of a directory before they are looked at: of
+// a million, one that stays is enough.
+const portion = 128
+
+// filled reports whether something stays in the directory called name below the
+// open one, when what went before is gone: it is at path. One that cannot be read
+// is for rmdir(2) to tell.
+func (p *parting) filled(ctx context.Context, below int, name, at string) bool {
+	if p.keeps(at) {
 		return true
 	}
-	for _, e := range list {
-		name := path.Join(dir, e.Name())
-		if !p.gone[name] && !(p.made[name] && e.IsDir() && p.empty(name)) {
+	fd, err := unix.Openat(below, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return true // somebody put something else in its place
+	}
+	if err != nil {
+		return false
+	}
+	dir := os.NewFile(uintptr(fd), at)
+	defer dir.Close()
+	for ctx.Err() == nil {
+		names, err := dir.Readdirnames(portion)
+		for _, name := range names {
+			in := path.Join(at, name)
+			switch p.of(in) {
+			case stays:
+				return true
+			case made:
+				if p.filled(ctx, fd, name, in) {
+					return true
+				}
+			}
+		}
+		if err != nil {
 			return false
 		}
 	}
-	return true
+	return false
 }

@@ -2,11 +2,11 @@
 // lives on when the host dies.
 //
 // It goes through internal/child: no terminal, nothing to read, a process group
-// that dies whole at the deadline, and only then: a host that is to end leaves it at
-// work. Where systemd runs it gets a transient scope of its own, so that the end of
-// the host's unit is not its end; and its output
-// goes to memory that outlives the host, since a pipe whose reader died would
-// kill it in the middle (pipe(7)).
+// that dies whole at the deadline, and only then: a host that is to end leaves it
+// at work. Where systemd runs it gets a transient scope of its own, so that the
+// end of the host's unit is not its end; and its output goes to memory that
+// outlives the host, since a pipe whose reader died would kill it in the middle
+// (pipe(7)).
 //
 // What it says is kept in its own words, the last of them, for the error. That
 // it ended well is a hint: who calls looks at the database and the files.
@@ -68,7 +68,7 @@ func Run(ctx context.Context, l Line) (string, error) {
 		return "", Interrupted{name + " goes on without the host, which is to end"}
 	case err == nil:
 		return out, nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !res.Exited:
 		return out, Interrupted{fmt.Sprintf("%s did not end in time, and was killed: %s", name, Said(out))}
 	case !res.Exited && len(res.Stdout) == 0:
 		return out, err // it never began
@@ -81,12 +81,14 @@ func Run(ctx context.Context, l Line) (string, error) {
 // errLeft is the error of run when the program is left at work.
 var errLeft = errors.New("it goes on")
 
+// An end is how a program ended.
+type end struct {
+	child.Result
+	error
+}
+
 // run is child.Run of what only a deadline kills.
 func run(ctx context.Context, c child.Command) (child.Result, error) {
-	type end struct {
-		child.Result
-		error
-	}
 	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan end, 1)
 	go func() { // until the program ends, or with it the host
@@ -94,17 +96,28 @@ func run(ctx context.Context, c child.Command) (child.Result, error) {
 		res, err := child.Run(alive, c)
 		ended <- end{res, err}
 	}()
+	e := await(ctx, ended, kill)
+	return e.Result, e.error
+}
+
+// await waits for the end, which the deadline of ctx brings about.
+func await(ctx context.Context, ended <-chan end, kill func()) end {
 	select {
 	case e := <-ended:
-		return e.Result, e.error
+		return e
 	case <-ctx.Done():
 	}
+	// Both may have come, and select takes either.
+	select {
+	case e := <-ended:
+		return e
+	default:
+	}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return child.Result{}, errLeft
+		return end{error: errLeft}
 	}
 	kill()
-	e := <-ended
-	return e.Result, e.error
+	return <-ended
 }
 
 // scoped reports whether systemd can give it a scope (sd_booted(3)).

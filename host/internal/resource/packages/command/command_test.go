@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/internal/child"
 )
 
 func TestP07WhatIsSaidOfAFailure(t *testing.T) {
@@ -67,6 +69,19 @@ func TestP02OneThatIsLeftGoesOn(t *testing.T) {
 	}
 	if got := read("/ended"); got != "whole\n" {
 		t.Errorf("it came to %q", got)
+	}
+}
+
+// It ended as the host was told to: that is no run that was left at work.
+func TestP02OneThatEndedInTimeIsNotLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // select takes either
+		ended := make(chan end, 1)
+		ended <- end{child.Result{Exited: true}, nil}
+		if e := await(ctx, ended, cancel); e.error != nil || !e.Exited {
+			t.Fatalf("%+v", e)
+		}
 	}
 }
 
