@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 
@@ -18,8 +20,8 @@ import (
 // It refuses (fault.Refused, nothing touched) a document that is not valid,
 // one about the host itself, one from the wrong source, one older than that in
 // force. It returns false when the declaration is in force already.
-func (e *Engine) Accept(w store.Wanted, allowOlder bool) (bool, error) {
-	d, err := e.Review(w.Source, w.Mesh, w.Document)
+func (e *Engine) Accept(ctx context.Context, w store.Wanted, allowOlder bool) (bool, error) {
+	d, err := e.Review(ctx, w.Source, w.Mesh, w.Document)
 	if err != nil {
 		return false, err
 	}
@@ -80,14 +82,18 @@ func (e *Engine) read(d *declaration.Declaration, digest string) {
 	e.mu.Unlock()
 }
 
+// glance is how long one resource of a document is looked at before that is accepted.
+const glance = 5 * time.Second
+
 // Review says whether the document could be accepted from that source, but for
 // its order.
-func (e *Engine) Review(source store.Source, mesh string, document []byte) (*declaration.Declaration, error) {
+func (e *Engine) Review(ctx context.Context, source store.Source, mesh string, document []byte) (*declaration.Declaration, error) {
 	d, err := e.readFrom(source, mesh, document)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.checkOwn(d); err != nil {
+	// What does not show itself in time is the pass's to look at.
+	if _, err := e.Inquire(glance).review(ctx, d, digest.FromBytes(document).String()); err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -13,7 +13,7 @@ func TestAcceptRefusesAndKeepsTheOneInForce(t *testing.T) {
 	l.mesh = "M"
 	link := func(mesh string, epoch, generation uint64) error {
 		doc := fmt.Sprintf(`{"schema": 1, "name": "n", "generation": %d, "resources": []}`, generation)
-		_, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: mesh, Epoch: epoch, Document: []byte(doc)}, false)
+		_, err := l.engine.Accept(t.Context(), store.Wanted{Source: store.SourceLink, Mesh: mesh, Epoch: epoch, Document: []byte(doc)}, false)
 		return err
 	}
 	if err := link("M", 2, 7); err != nil {
@@ -25,7 +25,7 @@ func TestAcceptRefusesAndKeepsTheOneInForce(t *testing.T) {
 		"another mesh":        link("X", 3, 1),
 		"a person":            l.accept(),
 		"not a declaration": func() error {
-			_, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: "M", Epoch: 9, Document: []byte("{")}, false)
+			_, err := l.engine.Accept(t.Context(), store.Wanted{Source: store.SourceLink, Mesh: "M", Epoch: 9, Document: []byte("{")}, false)
 			return err
 		}(),
 	} {
@@ -45,7 +45,7 @@ func TestAnOlderDeclarationIsTakenWhenThatIsSaid(t *testing.T) {
 	l := newLab(t)
 	accept := func(generation int, older bool) error {
 		doc := fmt.Sprintf(`{"schema": 1, "name": "n", "generation": %d, "resources": []}`, generation)
-		_, err := l.engine.Accept(store.Wanted{Source: store.SourceBundle, Document: []byte(doc)}, older)
+		_, err := l.engine.Accept(t.Context(), store.Wanted{Source: store.SourceBundle, Document: []byte(doc)}, older)
 		return err
 	}
 	if err := accept(7, false); err != nil {

@@ -230,7 +230,7 @@ func TestTheMeshTakesOverWithoutTouching(t *testing.T) {
 	l.machine.log = nil
 	l.mesh = "M"
 	composed := document(aFile("cp/a", "/etc/a", "1"), strings.Replace(aProcess("p", `, "restart_on": ["cp/a"]`), `"id": "p"`, `"id": "cp/p"`, 1))
-	if _, err := l.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: "M", Epoch: 1, Document: composed}, false); err != nil {
+	if _, err := l.engine.Accept(t.Context(), store.Wanted{Source: store.SourceLink, Mesh: "M", Epoch: 1, Document: composed}, false); err != nil {
 		t.Fatal(err)
 	}
 	l.want(l.pass(), "unchanged file:/etc/a", "unchanged process:p")

@@ -128,7 +128,7 @@ func (l *lab) restart() {
 }
 
 func (l *lab) accept(resources ...string) error {
-	_, err := l.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document(resources...)}, false)
+	_, err := l.engine.Accept(l.t.Context(), store.Wanted{Source: store.SourceFile, Document: document(resources...)}, false)
 	return err
 }
 

@@ -52,3 +52,20 @@ func TestADirectoryGoesWithTheLastOfThoseThatGoAtOnce(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// What is gone and not forgotten would be removed again when somebody makes it.
+func TestH09NothingIsRemovedThatCannotBeForgotten(t *testing.T) {
+	l := newLab(t)
+	l.applied(aFile("a", "/etc/a", "1"), aFile("b", "/etc/b", "1"))
+	must(t, l.accept(aFile("a", "/etc/a", "1")))
+	writable := l.readOnly()
+	l.restart()
+	if _, err := l.engine.Reconcile(t.Context(), "test", false); err == nil {
+		t.Error("who declares what could be recorded")
+	}
+	if got := l.read("/etc/b"); got != "1" {
+		t.Errorf("it holds %q", got)
+	}
+	writable()
+	l.want(l.pass(), "removed file:/etc/b", "unchanged file:/etc/a")
+}

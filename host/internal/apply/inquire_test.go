@@ -57,6 +57,33 @@ func TestH08APlanIsMadeThoughAFileHangs(t *testing.T) {
 	away()
 }
 
+func TestH08WhatHangsIsAcceptedAndFailsAlone(t *testing.T) {
+	l := newLab(t)
+	server := filepath.Join(l.root, "srv/server")
+	must(t, os.MkdirAll(server, 0o755))
+	l.engine.Limits = map[declaration.Type]Limits{declaration.TypeFile: {Patience: time.Second, Deadline: time.Minute}}
+	back := make(chan struct{}, 2)
+	l.engine.Late = func() { back <- struct{}{} }
+	away := resourcetest.Dead(t, server)
+	accepted := make(chan error)
+	go func() { accepted <- l.accept(aFile("b", "/srv/server/b", "1"), aFile("a", "/etc/a", "1")) }()
+	select {
+	case err := <-accepted:
+		must(t, err)
+	case <-time.After(30 * time.Second):
+		t.Error("it is not accepted")
+		away()
+		<-accepted
+		return
+	}
+	got := l.pass()
+	if !strings.HasPrefix(got, "failed file:/srv/server/b (not done after 1s") || !strings.HasSuffix(got, "applied file:/etc/a") {
+		t.Error(got)
+	}
+	away()
+	<-back
+}
+
 func TestH08WhatIsNoLongerDeclaredHangsAndThePassGoesOn(t *testing.T) {
 	l := newLab(t)
 	server := filepath.Join(l.root, "srv/server")

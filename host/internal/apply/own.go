@@ -23,24 +23,14 @@ type reviewer interface {
 	Review(declaration.Resource) error
 }
 
-// checkOwn refuses a declaration that reaches something of the host's own by a
+// ownOf refuses what of a declaration reaches something of the host's own by a
 // detour that only the machine shows: a symlink on the way, one of the same
 // declaration's too, a hard link, or what the kind sees, which names the member
-// itself where there may be several. (declaration.Parse has
-// refused the plain spellings. What comes to be between now and the pass, the
-// kind refuses then.)
-func (e *Engine) checkOwn(d *declaration.Declaration) error {
-	check := e.ownOf(d)
-	for i := range d.Resources {
-		if err := check(i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ownOf is checkOwn for each resource of the declaration by its index, of which
-// several may be checked at once.
+// itself where there may be several. It does so for each resource by its index, of
+// which several may be checked at once. (declaration.Parse has refused the plain
+// spellings. What cannot be told now, or comes to be between now and the pass, the
+// kind refuses then: one path that leads nowhere, on a server that is gone or in a
+// folder of somebody's, must not keep the rest of a declaration from being applied.)
 func (e *Engine) ownOf(d *declaration.Declaration) func(i int) error {
 	own := layout.OwnPaths(e.Layout.Prefixes()...)
 	way, files, kinds := e.wayOf(d), e.ownFiles(), e.Surveyed()
@@ -62,20 +52,25 @@ func (e *Engine) ownOf(d *declaration.Declaration) func(i int) error {
 		if !ok {
 			return nil
 		}
-		if err := k.Review(*r); err != nil && r.File != nil {
+		switch err := k.Review(*r); {
+		case fault.KindOf(err) != fault.Refused:
+			return nil
+		case r.File != nil:
 			return fault.Refusedf("%s.path: %w", here, err)
-		} else if err != nil {
+		default:
 			return fault.Refusedf("%s: %w", here, err)
 		}
-		return nil
 	}
 }
 
 // checkOwnFile names the member of a file that reaches what is the host's own.
 func (e *Engine) checkOwnFile(file *declaration.File, own []layout.Own, way way, files []fs.FileInfo) error {
 	real, err := way.place(file.Path)
-	if err != nil {
+	if leadsAstray(err) {
 		return fmt.Errorf("path: cannot tell where %q leads: %w", file.Path, err)
+	}
+	if err != nil {
+		return nil
 	}
 	f := *file
 	f.Path = real
@@ -102,8 +97,11 @@ func checkOwnContainer(c *declaration.Container, own []layout.Own, way way) erro
 			continue
 		}
 		real, err := way.follow(m.Path)
-		if err != nil {
+		if leadsAstray(err) {
 			return fmt.Errorf("mounts[%d].path: cannot tell where %q leads: %w", i, m.Path, err)
+		}
+		if err != nil {
+			continue
 		}
 		from := m.Path
 		m.Path = real
@@ -115,8 +113,11 @@ func checkOwnContainer(c *declaration.Container, own []layout.Own, way way) erro
 		return nil
 	}
 	real, err := way.follow(c.EnvFrom)
-	if err != nil {
+	if leadsAstray(err) {
 		return fmt.Errorf("env_from: cannot tell where %q leads: %w", c.EnvFrom, err)
+	}
+	if err != nil {
+		return nil
 	}
 	if why := (&declaration.Mount{Path: real, ReadOnly: true}).Own(own); why != "" {
 		return fmt.Errorf("env_from: %q leads to %q: %s", c.EnvFrom, real, why)
@@ -253,7 +254,7 @@ func (w way) target(f *declaration.File, own []layout.Own) error {
 // follow follows all symlinks of a machine's path, within the layout's root.
 // What is not there stays as it is written.
 func (w way) follow(p string) (string, error) {
-	here, todo, followed := "/", strings.Split(p, "/"), 0
+	here, todo, followed, ours := "/", strings.Split(p, "/"), 0, false
 	for len(todo) > 0 {
 		name := todo[0]
 		todo = todo[1:]
@@ -269,7 +270,10 @@ func (w way) follow(p string) (string, error) {
 			here = next
 			continue
 		}
-		if followed++; followed > maxLinks {
+		ours = ours || declared
+		if followed++; followed > maxLinks && ours {
+			return "", fmt.Errorf("%q is %w", next, errCircle)
+		} else if followed > maxLinks {
 			return "", fmt.Errorf("%q: %w", next, unix.ELOOP)
 		}
 		if path.IsAbs(target) {
@@ -279,6 +283,14 @@ func (w way) follow(p string) (string, error) {
 	}
 	return here, nil
 }
+
+// What these say is no matter of the moment.
+var (
+	errAnywhere = errors.New("a link of the proc file system, which leads anywhere")
+	errCircle   = errors.New("in a circle of declared symlinks")
+)
+
+func leadsAstray(err error) bool { return errors.Is(err, errAnywhere) || errors.Is(err, errCircle) }
 
 // readlink returns the target of the symlink at the machine's path p, or "".
 func (w way) readlink(p string) (string, error) {
@@ -295,7 +307,7 @@ func (w way) readlink(p string) (string, error) {
 		return "", err
 	}
 	if st.Type == unix.PROC_SUPER_MAGIC {
-		return "", fmt.Errorf("%q is a link of the proc file system, which leads anywhere", p)
+		return "", fmt.Errorf("%q is %w", p, errAnywhere)
 	}
 	return os.Readlink(really)
 }

@@ -116,6 +116,29 @@ func TestWhatCostsNothingIsTriedAtEachPass(t *testing.T) {
 	}
 }
 
+// readOnly makes the state read-only, until writable is called or the test ends.
+func (l *lab) readOnly() (writable func()) {
+	l.t.Helper()
+	dir := l.engine.Layout.HostState()
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		l.t.Skipf("nothing can be mounted here: %v", err)
+	}
+	l.t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			l.t.Error(err)
+		}
+	})
+	remount := func(flags uintptr) {
+		l.t.Helper()
+		if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	l.engine.Store.Close()
+	remount(unix.MS_RDONLY)
+	return func() { l.t.Helper(); remount(0) }
+}
+
 // What was never asked of the runtime has cost nothing, and is asked at once when it
 // can be.
 func TestWhatIsNotTriedForAReadOnlyStoreIsNotPaused(t *testing.T) {
@@ -125,29 +148,13 @@ func TestWhatIsNotTriedForAReadOnlyStoreIsNotPaused(t *testing.T) {
 	if err := l.accept(aContainer("")); err != nil {
 		t.Fatal(err)
 	}
-	dir := l.engine.Layout.HostState()
-	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
-		t.Skipf("nothing can be mounted here: %v", err)
-	}
-	defer func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	}()
-	remount := func(flags uintptr) {
-		t.Helper()
-		if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.engine.Store.Close()
-	remount(unix.MS_RDONLY)
+	writable := l.readOnly()
 	l.restart()
 	var said []string
 	for range 10 {
 		said = append(said, l.pass())
 	}
-	remount(0)
+	writable()
 	for _, got := range said {
 		if !strings.Contains(got, "failed container:web (cannot record an intent in the store") || strings.Contains(got, "tried") {
 			t.Error(got)

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -80,7 +81,13 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record, leaving m
 		removals[i].key, removals[i].typ = r.Key, r.Type
 		todo[i] = &removals[i].job
 	}
-	rest, inheritance := p.bequeath(records, leaving)
+	rest, before := p.bequeath(records, leaving)
+	if before == nil {
+		// What is gone must be forgotten, or it is removed again when somebody makes it.
+		if err := p.engine.Store.Writable(); err != nil {
+			before = fmt.Errorf("that it is gone could not be recorded: %w", err)
+		}
+	}
 	kind, known := p.engine.Kinds[records[0].Type]
 	if known {
 		kind = at(kind, len(records))
@@ -89,8 +96,8 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record, leaving m
 		r, v := records[i], &removals[i].verdict
 		stays := p.engine.stays(r)
 		switch {
-		case inheritance != nil:
-			return inheritance
+		case before != nil:
+			return before
 		case stays != "":
 			v.outcome, v.note = declaration.Released, stays
 		case !known:

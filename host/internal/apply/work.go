@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -138,23 +139,41 @@ const (
 	left
 )
 
+const (
+	// soon is how long one is waited for before the next begins as well; the less the
+	// more of them there are.
+	soon = 2 * time.Second
+	// maxSlow bounds those that the next did not wait for: each may hold a thread.
+	maxSlow = 256
+)
+
 // work gives each job a turn, at most width of them at once, and waits for them
 // as long as their types allow. One that is left goes on until its deadline,
 // holding nobody, and nothing that it says counts; its key stays busy. A panic
 // of one is its error: one bad resource must not take the host down at each
 // pass.
 //
+// One that takes long does not keep the next from beginning: what hangs is seldom
+// alone, and the patience for each after the other would be hours.
+//
 // When pass ends, what is in hand has Grace to be finished and recorded.
 func (e *Engine) work(pass context.Context, jobs []*job, width int, do func(ctx context.Context, i int) error) {
 	slots, turns := make(chan struct{}, width), make([]turn, len(jobs))
+	var over sync.WaitGroup
+	var slow atomic.Int32
 	for i, j := range jobs {
 		slots <- struct{}{}
+		over.Add(1)
 		turns[i].job = j
-		e.start(pass, &turns[i], func(ctx context.Context) error { return do(ctx, i) }, func() { <-slots })
+		next := sync.OnceFunc(func() { <-slots })
+		long := time.AfterFunc(soon/time.Duration(1+slow.Load()), func() {
+			if slow.Add(1) <= maxSlow {
+				next()
+			}
+		})
+		e.start(pass, &turns[i], func(ctx context.Context) error { return do(ctx, i) }, func() { long.Stop(); next(); over.Done() })
 	}
-	for range width {
-		slots <- struct{}{}
-	}
+	over.Wait()
 	for i, j := range jobs {
 		if turns[i].fate.Load() == left {
 			j.err = &leftError{e.limitsOf(j.typ).Patience}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -26,6 +27,33 @@ func keys(names string) []*job {
 		out = append(out, &job{key: n, typ: declaration.TypeProcess})
 	}
 	return out
+}
+
+// Two hundred files on a server that is gone: the last, which is elsewhere, does not
+// wait for the patience of each.
+func TestH08ManyThatHangDoNotHoldTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := aBench(t)
+		wakes := make(chan struct{})
+		jobs, start := keys("ok"), time.Now()
+		for i := range 200 {
+			jobs = append(keys(fmt.Sprintf("hangs%d", i)), jobs...)
+		}
+		var done time.Duration
+		e.work(t.Context(), jobs, 2, func(_ context.Context, i int) error {
+			if i == len(jobs)-1 {
+				done = time.Since(start)
+				return nil
+			}
+			<-wakes
+			return nil
+		})
+		if patience := limits[declaration.TypeProcess].Patience; done > 10*time.Second || time.Since(start) > patience+10*time.Second {
+			t.Errorf("the last was done after %v, all after %v", done, time.Since(start))
+		}
+		close(wakes)
+		synctest.Wait()
+	})
 }
 
 func TestH08OneThatHangsDoesNotHoldTheOthers(t *testing.T) {

@@ -55,8 +55,11 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	if s.unread != nil {
 		st.Warnings = append(st.Warnings, fmt.Sprintf("the configuration was not read again: %v", s.unread))
 	}
-	unrecorded := s.unrecorded
+	unrecorded, broken := s.unrecorded, s.broken
 	s.mu.Unlock()
+	if broken != nil {
+		st.Warnings = append(st.Warnings, fmt.Sprintf("the last pass could not be made: %v", broken))
+	}
 	if err := s.store.Writable(); err != nil {
 		st.Warnings = append(st.Warnings, fmt.Sprintf("the state of this host cannot be written, and nothing is changed until it can: %v", err))
 	} else if unrecorded != nil {
@@ -130,7 +133,7 @@ func (s *Service) Plan(ctx context.Context, document []byte) ([]apply.Step, erro
 
 // Apply implements Host.
 func (s *Service) Apply(ctx context.Context, document []byte) (link.Report, error) {
-	if _, err := s.engine.Accept(store.Wanted{Source: store.SourceFile, Document: document}, false); err != nil {
+	if _, err := s.engine.Accept(ctx, store.Wanted{Source: store.SourceFile, Document: document}, false); err != nil {
 		return link.Report{}, err
 	}
 	return s.reconciledTo(ctx, document)
@@ -183,7 +186,7 @@ func (s *Service) admitted(ctx context.Context, r BundleRequest) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.engine.Review(store.SourceBundle, "", document); err != nil {
+	if _, err := s.engine.Review(ctx, store.SourceBundle, "", document); err != nil {
 		return nil, err
 	}
 	if !r.Override.named() {
@@ -191,7 +194,7 @@ func (s *Service) admitted(ctx context.Context, r BundleRequest) ([]byte, error)
 			return nil, err
 		}
 	}
-	changed, err := s.engine.Accept(store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document}, r.AllowRollback)
+	changed, err := s.engine.Accept(ctx, store.Wanted{Source: store.SourceBundle, Bundle: info.Digest.String(), Document: document}, r.AllowRollback)
 	if changed {
 		// Of another bundle with the same declaration the pass has nothing to say.
 		s.collector.Due()

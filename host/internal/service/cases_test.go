@@ -24,7 +24,7 @@ import (
 func TestH05TheNewestOfAHundredIsThere(t *testing.T) {
 	s := working(t, machine(t))
 	for i := range 100 {
-		if _, err := s.engine.Accept(store.Wanted{Source: store.SourceFile, Document: page("a", fmt.Sprint(i))}, false); err != nil {
+		if _, err := s.engine.Accept(t.Context(), store.Wanted{Source: store.SourceFile, Document: page("a", fmt.Sprint(i))}, false); err != nil {
 			t.Fatal(err)
 		}
 		s.loop.Trigger(t.Context(), loop.TriggerDeclaration) // and some pass is at it

@@ -157,7 +157,7 @@ type linkHandler struct{ s *Service }
 
 // Declaration takes what the mesh declares, durably; the loop applies it.
 func (h linkHandler) Declaration(ctx context.Context, m link.DeclarationMessage) error {
-	fresh, err := h.s.engine.Accept(store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Node: h.s.node(), Document: m.Document}, false)
+	fresh, err := h.s.engine.Accept(ctx, store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Node: h.s.node(), Document: m.Document}, false)
 	h.s.turnedDown(err)
 	if err != nil {
 		return err

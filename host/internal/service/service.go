@@ -77,6 +77,8 @@ type Service struct {
 	// unrecorded is why the last pass that had something to say is not in the
 	// history; the next one is then, whatever it finds.
 	unrecorded error
+	// broken is why the last pass could not be made, or not to its end.
+	broken error
 	// news is closed and made anew whenever something changed that somebody
 	// may wait for: a pass ended, the link went up or down.
 	news   chan struct{}
@@ -210,6 +212,9 @@ func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 		// What was done is in the history; the rest is for the next pass.
 		return loop.Result{Err: errors.Join(err, s.keepPart(*report))}
 	}
+	s.mu.Lock()
+	s.broken = err
+	s.mu.Unlock()
 	if err != nil {
 		s.Log.Error("pass", "trigger", trigger, "cause", err)
 		report = nil

@@ -34,7 +34,7 @@ func (k *Kind) review(c *declaration.Container) error {
 		}
 		what, err := k.reaches(m, own)
 		if err != nil {
-			return fault.Refusedf("mounts[%d].path: cannot tell where %q leads: %w", i, m.Path, err)
+			return fmt.Errorf("mounts[%d].path: cannot tell where %q leads: %w", i, m.Path, err)
 		}
 		if what != "" {
 			return fault.Refusedf("mounts[%d].path: %q leads to the host's own: %s", i, m.Path, what)
@@ -45,7 +45,7 @@ func (k *Kind) review(c *declaration.Container) error {
 	}
 	what, err := k.reaches(declaration.Mount{Path: c.EnvFrom, ReadOnly: true}, own)
 	if err != nil {
-		return fault.Refusedf("env_from: cannot tell where %q leads: %w", c.EnvFrom, err)
+		return fmt.Errorf("env_from: cannot tell where %q leads: %w", c.EnvFrom, err)
 	}
 	if what != "" {
 		return fault.Refusedf("env_from: %q leads to the host's own: %s", c.EnvFrom, what)

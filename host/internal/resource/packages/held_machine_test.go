@@ -58,7 +58,7 @@ func (w *world) says(e *apply.Engine, doc []byte) (plan, report string) {
 	if err != nil || len(steps) != 1 {
 		w.Fatalf("%+v, %v", steps, err)
 	}
-	_, err = e.Accept(store.Wanted{Source: store.SourceFile, Document: doc}, false)
+	_, err = e.Accept(w.ctx(), store.Wanted{Source: store.SourceFile, Document: doc}, false)
 	if err != nil {
 		w.Fatal(err)
 	}
