@@ -35,13 +35,21 @@ func (e *Engine) ownOf(d *declaration.Declaration) func(i int) error {
 	own := layout.OwnPaths(e.Layout.Prefixes()...)
 	way, files, kinds := e.wayOf(d), e.ownFiles(), e.Surveyed()
 	way.known = &sync.Map{} // thousands of files may be in a few directories
+	var places sync.Map     // which resource names the file that is really there
 	return func(i int) error {
 		r := &d.Resources[i]
 		here := fmt.Sprintf("resources[%d]", i)
 		var err error
 		switch {
 		case r.File != nil:
-			err = e.checkOwnFile(r.File, own, way, files)
+			var real string
+			if real, err = e.checkOwnFile(r.File, own, way, files); real == "" || err != nil {
+				break
+			}
+			if first, taken := places.LoadOrStore(real, i); taken && first != i {
+				// Both would be applied, pass for pass, in turn.
+				err = fmt.Errorf("path: %q leads to %q, as the path of resources[%d] does", r.File.Path, real, first)
+			}
 		case r.Container != nil:
 			err = checkOwnContainer(r.Container, own, way)
 		}
@@ -63,30 +71,31 @@ func (e *Engine) ownOf(d *declaration.Declaration) func(i int) error {
 	}
 }
 
-// checkOwnFile names the member of a file that reaches what is the host's own.
-func (e *Engine) checkOwnFile(file *declaration.File, own []layout.Own, way way, files []fs.FileInfo) error {
-	real, err := way.place(file.Path)
+// checkOwnFile names the member of a file that reaches what is the host's own. real is
+// where its path leads, or "" when that cannot be told.
+func (e *Engine) checkOwnFile(file *declaration.File, own []layout.Own, way way, files []fs.FileInfo) (real string, err error) {
+	real, err = way.place(file.Path)
 	if leadsAstray(err) {
-		return fmt.Errorf("path: cannot tell where %q leads: %w", file.Path, err)
+		return "", fmt.Errorf("path: cannot tell where %q leads: %w", file.Path, err)
 	}
 	if err != nil {
-		return nil
+		return "", nil
 	}
 	f := *file
 	f.Path = real
 	if member, why := f.Own(own); why != "" {
-		return fmt.Errorf("%s: %q leads to %q: %s", member, file.Path, real, why)
+		return "", fmt.Errorf("%s: %q leads to %q: %s", member, file.Path, real, why)
 	}
 	if f.Target != "" {
 		if err := way.target(&f, own); err != nil {
-			return fmt.Errorf("target: %w", err)
+			return "", fmt.Errorf("target: %w", err)
 		}
 	}
 	if name := e.hardLink(real, files); name != "" {
-		return fmt.Errorf("path: %q is a hard link to the host's own %s, which the installation owns and no declaration may name",
+		return "", fmt.Errorf("path: %q is a hard link to the host's own %s, which the installation owns and no declaration may name",
 			file.Path, name)
 	}
-	return nil
+	return real, nil
 }
 
 // checkOwnContainer names the member of a container by which the host's own

@@ -102,6 +102,22 @@ func TestDeclaredLinksElsewhereAreAccepted(t *testing.T) {
 	}
 }
 
+// Two spellings of one file would be applied in turn, pass for pass.
+func TestTwoPathsThatLeadToOneFileAreRefused(t *testing.T) {
+	l := newLab(t)
+	must(t, os.MkdirAll(l.engine.Layout.Path("/srv"), 0o755))
+	must(t, os.Symlink("/srv", l.engine.Layout.Path("/lnk")))
+	for _, resources := range [][]string{
+		{aFile("a", "/srv/c", "1"), aFile("b", "/lnk/c", "2")},
+		{aLink("l", "/opt/k", "/srv"), aFile("a", "/opt/k/c", "1"), aFile("b", "/srv/c", "1")},
+	} {
+		if err := l.accept(resources...); fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), `leads to "/srv/c", as the path of resources[`) {
+			t.Errorf("%v", err)
+		}
+	}
+	l.want(l.applied(aFile("a", "/srv/c", "1"), aFile("b", "/lnk/d", "2")), "applied file:/srv/c", "applied file:/lnk/d")
+}
+
 // What leads to the host's own comes to be after the declaration was accepted.
 func TestADetourMadeAfterwardsFailsItsResourceAlone(t *testing.T) {
 	l := newLab(t)
