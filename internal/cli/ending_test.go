@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,9 +35,18 @@ func TestMain(m *testing.M) {
 	}))
 }
 
+// heedHangup has what the test starts end of a SIGHUP, though the test itself may be
+// run under nohup(1): what is ignored is inherited, what is handled is not (signal(7)).
+func heedHangup(t *testing.T) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hup) })
+}
+
 // TestHowAProgramEnds sends signals, one after the other, each once the program has
 // said what is due by then.
 func TestHowAProgramEnds(t *testing.T) {
+	heedHangup(t)
 	const (
 		interrupt = syscall.SIGINT
 		terminate = syscall.SIGTERM

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -96,9 +97,18 @@ func (p *person) sees(t *testing.T) bool {
 	return m.Lflag&unix.ECHO != 0
 }
 
+// heedHangup has what the test starts end of a SIGHUP, though the test itself may be
+// run under nohup(1): what is ignored is inherited, what is handled is not (signal(7)).
+func heedHangup(t *testing.T) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hup) })
+}
+
 // TestWhatEndsThePassphrasePrompt leaves the terminal one in which it is seen what is
 // typed, and no keys.
 func TestWhatEndsThePassphrasePrompt(t *testing.T) {
+	heedHangup(t)
 	for what, end := range map[string]func(t *testing.T, p *person){
 		"Ctrl-C": func(t *testing.T, p *person) { p.types(t, "\x03") },
 		"the terminal's other end says good-bye": func(t *testing.T, p *person) {
@@ -133,6 +143,7 @@ func TestWhatEndsThePassphrasePrompt(t *testing.T) {
 
 // TestAClosedTerminalLeavesNoHalfBundle hangs up while a large bundle is written.
 func TestAClosedTerminalLeavesNoHalfBundle(t *testing.T) {
+	heedHangup(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
 	lay := func(name, content string) {
