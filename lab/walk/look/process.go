@@ -134,7 +134,11 @@ func Processes(root string, want map[string]Process) []string {
 		}
 		var children []Running
 		for _, s := range shims[name] {
-			children = append(children, under[s.PID]...)
+			mark := fmt.Sprintf("NOX_SHIM=%d-%d", s.PID, s.Start) // whose it is; another's is not
+			for _, c := range under[s.PID] {
+				c.Env = slices.DeleteFunc(c.Env, func(e string) bool { return e == mark })
+				children = append(children, c)
+			}
 			delete(under, s.PID)
 		}
 		out = append(out, p.differences(name, children)...)
