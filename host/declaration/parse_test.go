@@ -92,6 +92,7 @@ var wrong = map[string]struct {
 	"command relative":   {doc(`{"id": "a", "type": "process", "name": "a", "command": ["a"]}`), `resources[0].command[0]: "a" is not absolute`, false},
 	"process name":       {doc(`{"id": "a", "type": "process", "name": "a/../b", "command": ["/a"]}`), `resources[0].name: "a/../b" is not a name`, false},
 	"env root":           {doc(`{"id": "a", "type": "process", "name": "a", "command": ["/a"], "env": {"NOX_ROOT": "/"}}`), `resources[0].env.NOX_ROOT: is set by the host`, false},
+	"env shim":           {doc(`{"id": "a", "type": "process", "name": "a", "command": ["/a"], "env": {"NOX_SHIM": "/"}}`), `resources[0].env.NOX_SHIM: is set by the host`, false},
 	"restart_on a file":  {doc(`{"id": "a", "type": "file", "path": "/a", "content": "", "restart_on": []}`), `resources[0].restart_on: is not known`, false},
 	"timeout":            {doc(`{"id": "a", "type": "process", "name": "a", "command": ["/a"], "stop_timeout": 1.5}`), `resources[0].stop_timeout: 1.5 is not a whole number`, false},
 	"too many values":    {`{"schema": 1, "resources": [` + strings.Repeat(`0,`, 1<<20) + `0]}`, `holds more than 1048576 values`, true},

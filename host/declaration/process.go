@@ -52,7 +52,7 @@ func (p *Process) fields() []field {
 	return []field{
 		{"name", text[string]{&p.Name, nameRule, ""}, true, "The name it is kept up under."},
 		{"command", texts{&p.Command, argumentRule, pathRule, 1}, true, "The program, absolute, and its arguments. No shell reads it."},
-		{"env", table{to: &p.Env, names: variableRule, value: argumentRule, reserved: hostVariables, more: node{"properties": node{"NOX_ROOT": false}}}, false, "The whole environment, by variable."},
+		{"env", table{to: &p.Env, names: variableRule, value: argumentRule, reserved: hostVariables, more: node{"properties": node{"NOX_ROOT": false, "NOX_SHIM": false}}}, false, "The environment, by variable: nothing else is in it but PATH, and what the host sets."},
 		{"user", text[string]{&p.User, accountRule, "root"}, false, "Whom it runs as: a name, or a number that needs no account."},
 		{"working_directory", text[string]{&p.WorkingDirectory, directoryRule, "/"}, false, "Where it starts."},
 		{"restart", text[Restart]{&p.Restart, restartRule, RestartAlways}, false, "When it is started again after it ended."},
@@ -66,7 +66,7 @@ func (p *Process) fields() []field {
 
 // hostVariables are those that the host sets.
 func hostVariables(name string) string {
-	if name == "NOX_ROOT" {
+	if name == "NOX_ROOT" || name == "NOX_SHIM" {
 		return "is set by the host"
 	}
 	return ""

@@ -69,7 +69,7 @@ func (b blobs) Ensure(context.Context, digest.Digest) error { return nil }
 
 func (h *host) accept(resources ...string) error {
 	doc := []byte(`{"schema": 1, "name": "lab", "resources": [` + strings.Join(resources, ",") + `]}`)
-	_, err := h.engine.Accept(h.t.Context(), store.Wanted{Source: store.SourceFile, Document: doc}, false)
+	_, err := h.engine.Accept(context.Background(), store.Wanted{Source: store.SourceFile, Document: doc}, false)
 	return err
 }
 
