@@ -47,7 +47,8 @@ func (r *run) settle(refused map[string]bool, stable map[string]look.Running) er
 			return fmt.Errorf("process %s was restarted for nothing: it is %v, was %v", p.Args[1], p, was)
 		}
 	}
-	if err := r.ownedIs(refused); err != nil {
+	// Its shim may hear of the end of one that was killed only now.
+	if err := r.until(20*time.Second, func() error { return r.ownedIs(refused) }); err != nil {
 		return err
 	}
 	if err := r.again(file, refused); err != nil {
