@@ -63,7 +63,7 @@ func TestH01H03R02Walk(t *testing.T) {
 	case os.Getenv("NOX_WALK_FULL") != "":
 		rounds = 500
 	default:
-		rounds, enough = 500, 60*time.Second
+		rounds, enough = 500, 30*time.Second
 	}
 	t.Logf("seed %d", seed)
 	b := newBench(t)
