@@ -256,13 +256,22 @@ func (d *desk) holds(what, dir string) string {
 // the release, nothing in TMPDIR.
 func (d *desk) tidy(what, parent string) {
 	d.t.Helper()
+	for _, name := range d.left(parent) {
+		d.t.Errorf("%s: left %q", what, name)
+	}
+}
+
+// left is what of a run's own is in the parent of what it made, or in its TMPDIR.
+func (d *desk) left(parent string) (found []string) {
+	d.t.Helper()
 	for _, dir := range []string{parent, d.path("tmp")} {
 		entries, err := os.ReadDir(dir)
 		must(d.t, err)
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "mesh-release-") {
-				d.t.Errorf("%s: left %q", what, filepath.Join(dir, e.Name()))
+				found = append(found, filepath.Join(dir, e.Name()))
 			}
 		}
 	}
+	return found
 }
