@@ -18,7 +18,7 @@ var ErrNotRegular = errors.New("is not a regular file")
 // holds nobody up: the open(2) of a pipe waits for its other end, and no
 // signal that is handled ends that.
 func Regular(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
