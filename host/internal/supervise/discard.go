@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/nox-mesh/nox-mesh/host/internal/slots"
 )
 
 // aside is where a folder is while it is being deleted: no name of a process.
@@ -34,7 +36,7 @@ func Discard(dir string) error {
 	if err := os.Rename(dir, aside(dir)); err != nil {
 		return err
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	if err := slots.SyncDir(filepath.Dir(dir)); err != nil {
 		return err
 	}
 	return Sweep(dir)
@@ -53,15 +55,5 @@ func Sweep(dir string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
-}
-
-// syncDir makes the entries of a directory durable.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return slots.SyncDir(filepath.Dir(dir))
 }

@@ -13,7 +13,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nox-mesh/nox-mesh/host/internal/slots"
 )
+
+// sumSize is the digest that a slot begins with, and a space.
+const sumSize = 65
 
 func statePath(dir string) string { return filepath.Join(dir, StateFile) }
 
@@ -63,7 +68,7 @@ func TestStateIsWrittenInPlaceAndNeverGrows(t *testing.T) {
 func TestH01TornWriteLeavesTheStateBefore(t *testing.T) {
 	for name, spoil := range map[string]func(slot []byte){
 		"zeros":  func(b []byte) { clear(b) },
-		"halved": func(b []byte) { clear(b[slotSize/2:]) },
+		"halved": func(b []byte) { clear(b[slots.Size/2:]) },
 		"mixed":  func(b []byte) { b[100] ^= 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +80,7 @@ func TestH01TornWriteLeavesTheStateBefore(t *testing.T) {
 			}
 			for slot := range 2 {
 				b := bytes.Clone(whole)
-				spoil(b[slot*slotSize : (slot+1)*slotSize])
+				spoil(b[slot*slots.Size : (slot+1)*slots.Size])
 				if err := os.WriteFile(statePath(dir), b, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -108,15 +113,15 @@ func TestStateIsReadAcrossVersions(t *testing.T) {
 		"of before short runs were counted": before,
 		"of a newer shim":                   strings.Replace(before, `"failures":0,`, `"failures":0,"to_come":{"a":[1]},`, 1),
 	} {
-		slot := bytes.Repeat([]byte(" "), slotSize)
+		slot := bytes.Repeat([]byte(" "), slots.Size)
 		copy(slot[sumSize:], content+"\n")
 		sum := sha256.Sum256(slot[sumSize:])
 		copy(slot, hex.EncodeToString(sum[:]))
-		if got, ok := readSlot(slot, 0); !ok || !reflect.DeepEqual(got, want) {
+		if got, ok := slots.Decode[State](slot, 0); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, ok, want)
 		}
 	}
-	written, err := want.slot()
+	written, err := slots.Encode(want.fit())
 	if err != nil || !bytes.HasPrefix(written[sumSize:], []byte(before+"\n")) {
 		t.Errorf("nothing new to say is written as %.300q, %v", written[sumSize:], err)
 	}
@@ -127,7 +132,7 @@ func TestStateThatIsNoneIsDamaged(t *testing.T) {
 	if _, err := ReadState(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("none: %v", err)
 	}
-	for _, content := range []string{"", "{}", "{{", strings.Repeat(" ", 2*slotSize), strings.Repeat("x", 10*slotSize)} {
+	for _, content := range []string{"", "{}", "{{", strings.Repeat(" ", 2*slots.Size), strings.Repeat("x", 10*slots.Size)} {
 		if err := os.WriteFile(statePath(dir), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -145,27 +150,27 @@ func TestStateThatIsNoneIsDamaged(t *testing.T) {
 
 func FuzzReadSlot(f *testing.F) {
 	s := State{Sequence: 2, Phase: Running, Child: &Proc{PID: 7, Start: 9, Boot: "b"}, Since: time.Unix(1e9, 0).UTC()}
-	b, err := s.slot()
+	b, err := slots.Encode(s.fit())
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
 	f.Add(b[:100])
-	f.Add(bytes.Repeat([]byte("{"), slotSize))
+	f.Add(bytes.Repeat([]byte("{"), slots.Size))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for slot := range 2 {
-			got, ok := readSlot(b, slot)
+			got, ok := slots.Decode[State](b, slot)
 			if !ok {
 				continue
 			}
-			again, err := got.slot()
+			again, err := slots.Encode(got.fit())
 			if err != nil {
 				continue // larger than we write
 			}
 			if len(got.LastExit) > maxExit {
 				continue
 			}
-			if back, ok := readSlot(append(make([]byte, slot*slotSize), again...), slot); !ok || !reflect.DeepEqual(back, got) {
+			if back, ok := slots.Decode[State](append(make([]byte, slot*slots.Size), again...), slot); !ok || !reflect.DeepEqual(back, got) {
 				t.Errorf("%+v is read again as %+v, %v", got, back, ok)
 			}
 		}
