@@ -62,14 +62,7 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
-	cmd.Env = append([]string{"LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, c.Env...)
-	cmd.Dir = c.Dir
-	// A session of its own has no terminal to ask at (credentials(7)), and is a group
-	// that can be killed whole.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
+	cmd := c.prepared(ctx)
 	out, errOut := &bounded{max: c.MaxOutput}, &bounded{max: c.MaxOutput}
 	cmd.Stdout, cmd.Stderr = out, errOut
 	var kept *memory
@@ -96,11 +89,29 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	case ctx.Err() != nil && !res.Exited:
 		how = ctx.Err().Error() // it was killed by us
 	}
+	return res, c.failed(how, res)
+}
+
+// prepared is the command as each is run; ctx kills it whole.
+func (c Command) prepared(ctx context.Context) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
+	cmd.Env = append([]string{"LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, c.Env...)
+	cmd.Dir = c.Dir
+	// A session of its own has no terminal to ask at (credentials(7)), and is a group
+	// that can be killed whole.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// failed is the error of a run that ended so.
+func (c Command) failed(how string, res Result) error {
 	msg := fmt.Sprintf("%s: %s", strings.Join(append([]string{filepath.Base(c.Path)}, c.Args...), " "), how)
 	if last := lastLines(res); last != "" {
 		msg += ": " + last
 	}
-	return res, errors.New(msg)
+	return errors.New(msg)
 }
 
 func lastLines(r Result) string {
