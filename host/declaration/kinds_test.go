@@ -67,6 +67,7 @@ var badFiles = []refused{
 
 var goodProcesses = []string{
 	`"name": "a", "command": ["/a", "", "b"]`, `"name": "a", "command": ["/a"], "env": {"A": "", "B.c": "x=y"}, "success_codes": []`,
+	`"name": "a", "command": ["/a"], "rollback": false`,
 	`"name": "a", "command": ["/a"], "run": "once", "restart": "never", "working_directory": "/srv", "stop_signal": "SIGINT", "stop_timeout": 1, "failure_limit": 1`,
 }
 
@@ -84,6 +85,10 @@ var badProcesses = []refused{
 	{`"name": "a", "command": ["/a"], "user": "4294967295"`, `resources[0].user: "4294967295" is not an account number`, true},
 	{`"name": "a", "command": ["/a"], "user": "a b"`, `resources[0].user: "a b" is not an account`, false},
 	{`"name": "a", "command": ["/a"], "failure_limit": 0`, `resources[0].failure_limit: 0 is not a whole number from 1 to 1000`, false},
+	{`"name": "a", "command": ["/a"], "rollback": 1`, `resources[0].rollback: is not true or false`, false},
+	{`"name": "a", "command": ["/a"], "rollback": true`, `resources[0].rollback: needs the program "/a" to be a file of this declaration that has a source`, true},
+	{`"name": "a", "command": ["/a"], "rollback": true, "run": "once"`, `resources[0].rollback: is for a service`, false},
+	{`"name": "a", "command": ["/a"], "rollback": true, "restart": "never"`, `resources[0].rollback: has no meaning for what is never started again`, false},
 	{`"name": "mesh-host", "command": ["/a"]`, `resources[0].name: "mesh-host" is the host's own name`, true},
 }
 

@@ -46,6 +46,7 @@ func Parse(doc []byte) (*Declaration, error) {
 	o.read(fields[1:])
 	o.end()
 	checkReferences(d, f)
+	checkPrograms(d, f)
 	checkOwn(d, f)
 	if len(f.list) > 0 {
 		return nil, refuse(f.list)

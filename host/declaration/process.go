@@ -41,6 +41,9 @@ type Process struct {
 	StopTimeout int
 	// FailureLimit is how many failures in a row halt it; 5 by default.
 	FailureLimit int
+	// Rollback: at the failure limit, the executable that it worked with before is
+	// put back. It is a file of the same declaration that has a source.
+	Rollback bool
 }
 
 // stopSignals are the signals a process may be asked to stop by.
@@ -61,6 +64,7 @@ func (p *Process) fields() []field {
 		{"stop_signal", text[string]{&p.StopSignal, stopSignals, "SIGTERM"}, false, "The signal that asks it to stop."},
 		{"stop_timeout", number[int]{&p.StopTimeout, 10, 1, 3600}, false, "How long it may take to stop, in seconds, before it is killed."},
 		{"failure_limit", number[int]{&p.FailureLimit, 5, 1, 1000}, false, "How many failures in a row halt it."},
+		{"rollback", flag{&p.Rollback}, false, "At the failure limit the executable that it worked with before is put back, once, and the file that brought the other is held there until it has another source. The program must be a file of this declaration that has a source."},
 	}
 }
 
@@ -72,10 +76,25 @@ func hostVariables(name string) string {
 	return ""
 }
 
-func (p *Process) check(*object) {}
+func (p *Process) check(o *object) {
+	switch {
+	case !p.Rollback:
+	case p.Run == RunOnce:
+		o.fault("rollback", "is for a service: what runs once does not show that it works by living on")
+	case p.Restart == RestartNever:
+		o.fault("rollback", "has no meaning for what is never started again")
+	}
+}
 
 func (p *Process) rules() node {
-	return node{"description": "A program that the host keeps running, with no container around it."}
+	return node{
+		"description": "A program that the host keeps running, with no container around it.",
+		"if":          node{"properties": node{"rollback": node{"const": true}}, "required": []string{"rollback"}},
+		"then": node{"properties": node{
+			"run":     node{"const": RunService},
+			"restart": node{"enum": []Restart{RestartAlways, RestartOnFailure}},
+		}},
+	}
 }
 
 func (p *Process) name() string { return p.Name }

@@ -53,6 +53,34 @@ func checkReferences(d *Declaration, f *faults) {
 	}
 }
 
+// checkPrograms wants the program of a process that may be rolled back to be a file
+// whose content has a name: that is what is held when it failed.
+func checkPrograms(d *Declaration, f *faults) {
+	for i := range d.Resources {
+		p := d.Resources[i].Process
+		if p == nil || !p.Rollback || len(p.Command) == 0 || p.Command[0] == "" {
+			continue
+		}
+		at := fmt.Sprintf("resources[%d].rollback", i)
+		switch program := d.Program(p); {
+		case program == nil:
+			f.once(at, "needs the program %s to be a file of this declaration that has a source", shown(p.Command[0]))
+		case program.File.Source == "":
+			f.once(at, "needs the program %s to have a source, which %s has not", shown(p.Command[0]), shown(program.ID))
+		}
+	}
+}
+
+// Program is the file of this declaration that the process executes, or nil.
+func (d *Declaration) Program(p *Process) *Resource {
+	for i := range d.Resources {
+		if f := d.Resources[i].File; f != nil && len(p.Command) > 0 && f.Path == p.Command[0] {
+			return &d.Resources[i]
+		}
+	}
+	return nil
+}
+
 // checkOwn refuses a resource that is about the host itself.
 func checkOwn(d *Declaration, f *faults) {
 	for i := range d.Resources {

@@ -175,7 +175,7 @@ func (p *pass) applyDeclared(ctx context.Context) {
 // is none.
 func (p *pass) task(r *declaration.Resource) *task {
 	for _, id := range r.After {
-		if o, ok := p.blocked[id]; ok {
+		if o, ok := p.blocked[id]; ok && !p.serves(r, id, o) {
 			p.tell(r.Key(), r.ID, verdict{declaration.Skipped, fmt.Sprintf("waits for %q, which is %s", id, o), nil})
 			return nil
 		}
@@ -185,6 +185,16 @@ func (p *pass) task(r *declaration.Resource) *task {
 		p.tell(r.Key(), r.ID, verdict{declaration.Unsupported, unsupported(r), nil})
 	}
 	return t
+}
+
+// serves reports whether the resource is the process whose own program is held: the
+// one before it is what it runs by.
+func (p *pass) serves(r *declaration.Resource, id string, o declaration.Outcome) bool {
+	if o != declaration.Held || r.Process == nil || !r.Process.Rollback {
+		return false
+	}
+	program := p.declared.Program(r.Process)
+	return program != nil && program.ID == id
 }
 
 // taskOf is nil when this host has no such kind.

@@ -67,6 +67,9 @@ func (p *pass) settled(ctx context.Context, i store.Intent) (*resource.Record, e
 	}
 	prior := p.records[i.Key]
 	st, err := kind.Check(ctx, resource.Want{Resource: r, Spec: i.Spec}, prior)
+	if errors.As(err, new(resource.Held)) {
+		return nil, nil // as it was before, then
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func (b *bench) await(dir, what string, ok func() bool) {
 	}
 	events := os.NewFile(uintptr(fd), "inotify")
 	defer events.Close()
-	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_MOVED_TO|syscall.IN_CLOSE_WRITE); err != nil {
+	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_MOVED_TO|syscall.IN_CLOSE_WRITE|syscall.IN_MODIFY|syscall.IN_DELETE); err != nil {
 		b.t.Fatal(err)
 	}
 	_ = events.SetReadDeadline(time.Now().Add(30 * time.Second))

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 		childMain(os.Args[1], os.Args[2:])
 	}
 	if len(os.Args) > 1 && os.Args[1] == "shim" {
+		between = dieAt(os.Args[2:])
 		// Not os.Exit: the race detector would sleep for a second first.
 		syscall.Exit(Main(os.Args[2:]))
 	}

@@ -50,6 +50,9 @@ type Definition struct {
 	StopTimeout time.Duration `json:"stop_timeout_ns"`
 	// FailureLimit is the number of failures in a row after which it is halted.
 	FailureLimit int `json:"failure_limit"`
+	// Rollback: at the limit, the executable that it lived with before is put back
+	// in place of the one that failed.
+	Rollback bool `json:"rollback,omitempty"`
 
 	// The times below have a default, in timing, when they are zero. They are
 	// here so that a test need not wait.

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -40,6 +38,13 @@ type shim struct {
 	asked  map[int]bool // who was asked to end
 	unsaid bool         // the state could not be written, and that was said
 	lost   error        // why the lock is not ours any more
+
+	known     Rollback    // of the executables; all below is for that alone
+	run       *executable // what it was started from last
+	blameless bool        // no executable could have been started
+	keeping   <-chan kept // a copy is being made
+	unkept    string      // why there is none
+	again     time.Time   // when it is tried again
 }
 
 // load takes the definition and what an earlier shim left, ends its child if
@@ -78,6 +83,7 @@ func (s *shim) load(definition []byte) error {
 		}
 	}
 	s.save()
+	s.recall()
 	return nil
 }
 
@@ -102,6 +108,9 @@ func (s *shim) start() {
 func (s *shim) enter(p Phase, d time.Duration) {
 	s.phase = p
 	s.state.Phase, s.state.Since = p, time.Now().UTC()
+	if p == Exited || p == Halted {
+		s.release()
+	}
 	s.arm(d)
 	s.save()
 }
@@ -120,7 +129,12 @@ func (s *shim) arm(d time.Duration) {
 // spawn starts the child. What cannot be started has failed.
 func (s *shim) spawn() {
 	s.lasted = false
+	s.finish()
+	s.take()
 	pid, err := s.exec()
+	if s.run != nil && !s.run.is(s.under(s.def.Command[0])) {
+		s.release() // nobody can say which of the two it was
+	}
 	if err != nil {
 		s.failed = true
 		s.state.LastExit = fmt.Sprintf("cannot start %q: %v", s.def.Command[0], err)
@@ -135,57 +149,6 @@ func (s *shim) spawn() {
 	child.PID = pid
 	s.state.Child = &child
 	s.enter(Starting, s.def.Settle)
-}
-
-func (s *shim) exec() (int, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, err
-	}
-	defer null.Close()
-	under := func(p string) string { return filepath.Join("/", s.root, p) }
-	dir := under(s.def.Directory)
-	env := s.def.Env
-	if !slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "PATH=") }) {
-		env = append([]string{path}, env...)
-	}
-	env = append(slices.Clip(env), s.state.Shim.mark())
-	if s.root != "" {
-		env = append(env, "NOX_ROOT="+s.root)
-	}
-	sys := &syscall.SysProcAttr{Setsid: true}
-	if int(s.def.UID) != os.Geteuid() || int(s.def.GID) != os.Getegid() || len(s.def.Groups) > 0 {
-		sys.Credential = &syscall.Credential{Uid: s.def.UID, Gid: s.def.GID, Groups: s.def.Groups}
-	}
-	pid, err := syscall.ForkExec(under(s.def.Command[0]), s.def.Command, &syscall.ProcAttr{
-		Dir:   dir,
-		Env:   env,
-		Files: []uintptr{null.Fd(), s.out.stdout.Fd(), s.out.stderr.Fd()},
-		Sys:   sys,
-	})
-	if err != nil {
-		// The error does not say which of the two it is about.
-		if fi, derr := os.Stat(dir); derr != nil || !fi.IsDir() {
-			return 0, fmt.Errorf("working directory %q: %w", s.def.Directory, err)
-		}
-		err = notExecutable(under(s.def.Command[0]), err)
-	}
-	return pid, err
-}
-
-// notExecutable says what execve(2) means by an error that reads as if it were about
-// something else.
-func notExecutable(program string, err error) error {
-	fi, serr := os.Stat(program)
-	switch {
-	case serr != nil:
-		return err
-	case errors.Is(err, syscall.ENOENT):
-		return fmt.Errorf("it is there, and the interpreter that it names is not: %w", err)
-	case errors.Is(err, syscall.EACCES) && fi.Mode().IsRegular() && fi.Mode()&0o111 == 0:
-		return fmt.Errorf("it is not executable (%04o): %w", fi.Mode().Perm(), err)
-	}
-	return err
 }
 
 // reap is the event that some child ended: the process itself, or something it
@@ -260,8 +223,7 @@ func (s *shim) ended() {
 		s.out.say("%s", s.state.LastExit)
 		s.enter(Exited, 0)
 	case s.failed && s.state.Failures >= s.def.FailureLimit:
-		s.out.say("%s; halted after %d failures in a row", s.state.LastExit, s.state.Failures)
-		s.enter(Halted, 0)
+		s.atLimit()
 	default:
 		d := backoff(s.def.Backoff, s.def.BackoffMax, s.early())
 		count := ""
@@ -274,6 +236,25 @@ func (s *shim) ended() {
 		s.out.say("%s; %sstarted again in %s", s.state.LastExit, count, d)
 		s.enter(Backoff, d)
 	}
+}
+
+// atLimit is for what failed too often in a row: the executable before this one, or
+// the end.
+func (s *shim) atLimit() {
+	again, why := false, ""
+	if s.def.Rollback {
+		again, why = s.rollBack()
+	}
+	if again {
+		s.state.Failures, s.state.Short = 0, 0
+		s.enter(Backoff, backoff(s.def.Backoff, s.def.BackoffMax, 0))
+		return
+	}
+	if why != "" {
+		why = "; " + why
+	}
+	s.out.say("%s; halted after %d failures in a row%s", s.state.LastExit, s.state.Failures, why)
+	s.enter(Halted, 0)
 }
 
 // early is how often in a row it ended early, for the back-off. A shim of before
@@ -306,6 +287,7 @@ func (s *shim) elapsed() {
 			s.state.Failures, s.state.Short = 0, 0
 			s.save()
 		}
+		s.prove()
 	case Backoff:
 		s.spawn()
 	case Stopping:

@@ -15,6 +15,8 @@
 //	lock             a lock (fcntl(2)) held as long as the shim lives
 //	output.log       what the process printed, where there is no journal, and
 //	output.log.1     what was before that: each is at most 1 MiB
+//	rollback         what is known of its executables, if the definition says so
+//	good.DIGEST      a copy of the one that it lived with for the healthy minute
 //
 // # States
 //
@@ -26,7 +28,7 @@
 //	settled   └──────────► clearing ──nothing left──┼─► backoff ──elapsed─► starting
 //	   ▼                      ▲                     ├─► exited   the policy says so
 //	running ──────exits───────┘                     └─► halted   failure_limit
-//	   │
+//	   │                                                 (or backoff: rolled back)
 //	healthy: failures are forgotten
 //
 //	SIGTERM, in any state: stopping ──nothing left──► stopped, and the shim ends
@@ -52,6 +54,14 @@
 // changes or somebody starts it; so does a shim that was killed and comes up
 // again (the count is in the state file), but not a machine that rebooted.
 //
+// A process whose definition says rollback has its executable judged: one that it
+// lived with for the healthy minute is kept as a copy (prove), and at failure_limit
+// that takes the place of another one that failed, in one rename (rollBack). What
+// failed is written down first; killed at any step, the next shim ends what was
+// begun. If the older fails as well, or its copy is gone or damaged, or the path
+// cannot be written, the process is halted: nothing is put back twice in a row.
+// That no copy could be made is said, and costs the process nothing.
+//
 // A full or broken disk costs the state its freshness, never the process its
 // life. The state has its room before the child is started (State, save), and
 // is never what says that something lives: that is the lock, which the kernel
@@ -67,6 +77,10 @@
 // what its child had forked off with setsid before is not found again; nor is
 // the child itself when the state was damaged, too. A file system that never
 // overwrites in place (btrfs, ZFS) needs room for a new state when it is full.
+//
+// Of a program only its executable is put back, and none of what else it needs. A
+// shim that is killed while it is putting back, and never started again, leaves a
+// temporary file beside the path.
 package supervise
 
 import (
@@ -89,6 +103,7 @@ const (
 	StateFile      = "state"
 	LockFile       = "lock"
 	OutputFile     = "output.log"
+	RollbackFile   = "rollback"
 )
 
 // folder is where the folders of all processes are. It is layout.Processes of
@@ -257,6 +272,9 @@ func run(root, name string) error {
 			s.elapsed()
 		case <-guard.C:
 			s.guard()
+			s.watchOver()
+		case k := <-s.keeping:
+			s.wasKept(k)
 		}
 	}
 	return s.lost

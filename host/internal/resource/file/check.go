@@ -2,21 +2,25 @@ package file
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 )
 
 // Check implements resource.Kind.
-func (k *Kind) Check(ctx context.Context, want resource.Want, _ *resource.Record) (resource.State, error) {
+func (k *Kind) Check(ctx context.Context, want resource.Want, prior *resource.Record) (resource.State, error) {
 	f := want.Resource.File
-	state, err := k.check(ctx, want)
+	state, err := k.check(ctx, want, prior)
+	if errors.As(err, new(resource.Held)) {
+		return resource.State{}, err
+	}
 	if err != nil {
 		return resource.State{}, cannot("look at", f.Path, err)
 	}
 	return state, nil
 }
 
-func (k *Kind) check(ctx context.Context, want resource.Want) (resource.State, error) {
+func (k *Kind) check(ctx context.Context, want resource.Want, prior *resource.Record) (resource.State, error) {
 	var state resource.State
 	w, err := k.wish(want.Resource.File)
 	if err != nil {
@@ -37,6 +41,9 @@ func (k *Kind) check(ctx context.Context, want resource.Want) (resource.State, e
 	state.Exists = have.Kind != nothing
 	state.Differences = w.differences(have)
 	state.Same = len(state.Differences) == 0
+	if err := k.held(w, have, prior); err != nil {
+		return state, err
+	}
 	if err := w.mayReplace(have); err != nil {
 		state.Blocked = err.Error()
 	}

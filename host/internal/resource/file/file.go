@@ -26,6 +26,13 @@
 //
 // What is the host's own is not touched, however it is reached; see own.go.
 //
+// # What failed here
+//
+// A program may be put back by the shim of its process (host/internal/supervise).
+// Content that failed so is held: it is not laid down again until other content was
+// declared for the path. What the shim put there is the host's own work, and goes as
+// if it had been laid down here.
+//
 // # What it gives back
 //
 // Before the host replaces a file that was there, its content goes into the
@@ -81,12 +88,20 @@ type Content interface {
 type Config struct {
 	Layout  layout.Layout
 	Content Content
+	// Failed says how content failed here as the program at path, or "". It is
+	// asked of what is not as declared; nil: nothing ever failed.
+	Failed func(path string, d digest.Digest) (why string)
+	// Restored reports whether it was the host that put content back at path, in
+	// place of what failed there; nil: it never did.
+	Restored func(path string, d digest.Digest) bool
 }
 
 // Kind implements resource.Kind for files.
 type Kind struct {
-	layout  layout.Layout
-	content Content
+	layout   layout.Layout
+	content  Content
+	failed   func(path string, d digest.Digest) (why string)
+	restored func(path string, d digest.Digest) bool
 	// root says that owners can be set.
 	root bool
 	euid uint32
@@ -102,7 +117,10 @@ type Kind struct {
 // New returns the kind.
 func New(c Config) *Kind {
 	euid := os.Geteuid()
-	return &Kind{layout: c.Layout, content: c.Content, root: euid == 0, euid: uint32(euid), making: &sync.Mutex{}}
+	return &Kind{
+		layout: c.Layout, content: c.Content, failed: c.Failed, restored: c.Restored,
+		root: euid == 0, euid: uint32(euid), making: &sync.Mutex{},
+	}
 }
 
 // Together returns the kind for n calls of Apply or Remove, no more and no

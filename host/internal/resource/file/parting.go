@@ -67,7 +67,7 @@ func (k *Kind) leaving(ctx context.Context, f *declaration.File, record resource
 	case w.Kind == directory || have.Kind != file && have.Kind != symlink:
 		l.why = fmt.Sprintf("it is %s now, which the host did not make", have.Kind.article())
 	default:
-		l.changed = !have.same(w.thing)
+		l.changed = !have.same(w.thing) && !k.putBack(f, have)
 		l.back = (before.Kind == file || before.Kind == symlink) && !l.lost()
 	}
 	return l, nil

@@ -38,6 +38,7 @@ func (k *Kind) definition(p *declaration.Process) (definition, error) {
 		SuccessCodes: p.SuccessCodes,
 		StopTimeout:  time.Duration(p.StopTimeout) * time.Second,
 		FailureLimit: p.FailureLimit,
+		Rollback:     p.Rollback,
 	}
 	for name, value := range p.Env {
 		d.Env = append(d.Env, name+"="+value)

@@ -129,3 +129,12 @@ func TestR02SystemdKeepsTheShimUp(t *testing.T) {
 		t.Errorf("the first process is still there (%v)", err)
 	}
 }
+
+func TestR03SystemdRollsBack(t *testing.T) {
+	k, want := machine(t)
+	program := filepath.Join(t.TempDir(), "program")
+	want.Resource.Process.Command, want.Resource.Process.Rollback = []string{program}, true
+	k.adjust = quick(k.layout, k.sup).adjust
+	t.Cleanup(func() { _, _, _ = k.Remove(context.Background(), resource.Record{Key: want.Resource.Key()}) })
+	rollsBack(t, k, want, program)
+}

@@ -25,6 +25,12 @@
 // as long as its context allows: what is declared after it can count on it.
 // One that was still running then goes on, and the next pass waits again.
 //
+// A process that may be rolled back has its executable judged by the shim, which
+// keeps a copy of one that worked and puts it back in place of one that failed. That
+// is no drift either: the process runs, and Check notes by which. The file it
+// executes asks the kind what failed here (Failed), so that the bad one is not laid
+// down again, and whether what is there is our own work (Restored).
+//
 // What survives a crash: everything but the wait. Who keeps the shim up
 // through a reboot is the Supervisor's matter.
 package process
@@ -38,6 +44,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -72,6 +79,11 @@ type Kind struct {
 	sup    Supervisor
 	// adjust lets a test shorten the times of a definition.
 	adjust func(*supervise.Definition)
+
+	mu sync.Mutex
+	// restored is what shims of removed processes had put back, by what
+	// supervise.Rollback calls the program.
+	restored map[string]string
 }
 
 var _ resource.Kind = (*Kind)(nil)
@@ -249,6 +261,7 @@ func (k *Kind) remove(ctx context.Context, name string, before json.RawMessage) 
 			err = endShim(ctx, k.dir(name))
 		}
 		if err == nil {
+			k.remember(name)
 			err = supervise.Discard(k.dir(name))
 		}
 		// One that was on its way as the others were stopped.

@@ -19,8 +19,10 @@ type view struct {
 	shim    bool // a shim lives
 	wanted  bool // and runs what is wanted
 	state   supervise.State
-	silent  error // why state is not what that shim says of its process
-	alone   bool  // no shim lives, and the process does
+	silent  error              // why state is not what that shim says of its process
+	alone   bool               // no shim lives, and the process does
+	known   supervise.Rollback // what its shim knows of its executables
+	stays   bool               // and what was put back is there still
 }
 
 // look reads the folder of a process. It changes nothing. What lives and what
@@ -37,6 +39,12 @@ func (k *Kind) look(name string, def definition) (view, error) {
 			return v, err
 		}
 		v.state, v.silent = supervise.ReadState(dir)
+		if def.Rollback {
+			if v.known, err = k.rollback(name); err != nil {
+				return v, err
+			}
+			v.stays = v.known.There(k.layout.Path(def.Command[0]))
+		}
 	}
 	if v.completed() {
 		return v, nil
@@ -133,7 +141,11 @@ func (v view) failing() string {
 		if s.Failures == 0 {
 			return s.LastExit
 		}
-		return fmt.Sprintf("%s, halted after %s; mesh-host reconcile starts it again", s.LastExit, inARow(s.Failures))
+		why := v.notRolledBack()
+		if why != "" {
+			why += "; "
+		}
+		return fmt.Sprintf("%s, halted after %s; %smesh-host reconcile starts it again", s.LastExit, inARow(s.Failures), why)
 	case supervise.Exited:
 		if s.Failures > 0 {
 			return s.LastExit + ", not started again"
@@ -158,6 +170,15 @@ func (v view) failing() string {
 
 // note is what is worth knowing about a process that does well.
 func (v view) note() string {
+	how, which := v.how(), v.rolledBack()
+	if how == "" || which == "" {
+		return how + which
+	}
+	return which + "; " + how
+}
+
+// how is what is worth knowing about how it came to do well.
+func (v view) how() string {
 	s := v.state
 	switch {
 	case v.completed():
