@@ -330,8 +330,8 @@ func TestRemediesNameCommandsThatExist(t *testing.T) {
 			exists[program+verb] = ok
 			return ok
 		}
-		// These three are the launcher's and answer no --help.
-		if slices.Contains([]string{"launch", "shim", "reload"}, words[0]) {
+		// These are the launcher's and answer no --help.
+		if slices.Contains([]string{"launch", "post", "shim", "reload"}, words[0]) {
 			return
 		}
 		if !known(words[0]) {

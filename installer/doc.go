@@ -26,6 +26,11 @@
 // installed. What a person changed is kept, and said. The state of the host
 // stays unless it is to be purged.
 //
+// HandOver has a tarball's host make way for the one of a package, which runs
+// it: it takes away as Uninstall does, the unit first, and leaves state, launcher
+// and configuration. Install refuses where a package owns the host. Uninstall can
+// be dry, which is how a person is shown what goes.
+//
 // The installer does not know the host: whether it owns resources, and how to
 // ask it for a pass, are handed in.
 package installer

@@ -21,6 +21,15 @@ const (
 	memberTrust  = "share/nox-mesh/trust"
 )
 
+// memberPages are what a tarball may hold for people and their shells; they lie
+// below the prefix as they lie in the tarball.
+var memberPages = []string{
+	"share/man/man8/mesh-host.8",
+	"share/bash-completion/completions/mesh-host",
+	"share/zsh/site-functions/_mesh-host",
+	"share/fish/vendor_completions.d/mesh-host.fish",
+}
+
 // maxSmall bounds every file that is read whole, in bytes.
 const maxSmall = 1 << 20
 

@@ -29,6 +29,9 @@ func guarded(l layout.Layout, prefix string) error {
 	for _, p := range places(l, prefix) {
 		all = append(all, p.path)
 	}
+	for _, page := range memberPages {
+		all = append(all, filepath.Dir(l.Path(filepath.Join(prefix, page))))
+	}
 	if err := l.Inside(all...); err != nil {
 		return err
 	}

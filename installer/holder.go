@@ -2,7 +2,9 @@ package installer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 
@@ -10,10 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// howToStop says how to end the host that holds the lock of store. The service
-// manager was asked before; what runs still was started by somebody else.
-func howToStop(store *os.File) string {
-	pid := holder(store)
+// runningHost reports whether a host runs: it holds the lock of its store, which
+// no stale file can fake. pid is its process, 0 when that cannot be told.
+func runningHost(l layout.Layout) (pid int, runs bool, err error) {
+	store, err := os.Open(l.HostStore())
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	defer store.Close()
+	if unix.Flock(int(store.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		return 0, false, nil
+	}
+	return holder(store), true, nil
+}
+
+// howToStop says how to end the host that holds the lock of the store. The
+// service manager was asked before; what runs still was started by somebody else.
+func howToStop(pid int) string {
 	if pid == 0 {
 		return "stop it first: systemctl stop " + layout.HostUnit + ", or end the \"mesh-host run\" that somebody started"
 	}

@@ -255,17 +255,14 @@ func TestPurgeTakesWhatAPlainUninstallLeft(t *testing.T) {
 	}
 }
 
-func TestRemedyOfANodeIsItsMesh(t *testing.T) {
+// TestWhatIsOwnedIsRetiredFirst: an empty declaration is for a machine that is in no
+// mesh, and undeclaring for one that still has a control plane.
+func TestWhatIsOwnedIsRetiredFirst(t *testing.T) {
 	l := image(t)
 	mustInstall(t, l, newPublisher(t).unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil))
 	_, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Owner: owns(1)})
-	if r := fault.RemedyOf(err); !strings.Contains(r, "apply an empty declaration") {
-		t.Errorf("no node: %q", r)
-	}
-	write(t, l.HostIdentity(), "{}")
-	_, err = Uninstall(t.Context(), UninstallOptions{Layout: l, Owner: owns(1)})
-	if r := fault.RemedyOf(err); !strings.Contains(r, "mesh-controller undeclare") || strings.Contains(r, "apply an empty") {
-		t.Errorf("a node: %q", r)
+	if r := fault.RemedyOf(err); !strings.Contains(r, "mesh-host retire") || !strings.Contains(r, "--keep-resources") {
+		t.Errorf("%q", r)
 	}
 }
 

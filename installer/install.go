@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,9 +15,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/version"
 	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
-
-// packagedUnit is there when a package, not a tarball, owns the host.
-const packagedUnit = "/usr/lib/systemd/system/" + layout.HostUnit
 
 // Install lays the host down as Options say. A tarball that does not verify is
 // a fault of kind Refused and leaves the machine as it was. Calling it again
@@ -61,7 +59,7 @@ func Install(ctx context.Context, o Options) (Summary, error) {
 			Hint("fetch a newer one, or say --allow-older")
 	}
 	j := &job{o: o, d: d, rec: rec, unfinished: found && !rec.Complete, files: files(o, d), summary: Summary{Changed: []string{}}}
-	for _, p := range places(o.Layout, o.Prefix) {
+	for _, p := range j.places() {
 		if err := p.usable(o.Layout); err != nil {
 			return Summary{}, err
 		}
@@ -78,9 +76,9 @@ func Install(ctx context.Context, o Options) (Summary, error) {
 
 // mayInstall refuses where another install is in charge.
 func mayInstall(o Options, rec record) error {
-	if _, err := os.Lstat(o.Layout.Path(packagedUnit)); err == nil {
-		return fault.Refusedf("cannot install: a package owns the host on this machine (%q)", packagedUnit).
-			Hint("upgrade it with the package manager")
+	if by, ok := packaged(o.Layout); ok {
+		return fault.Refusedf("cannot install: a package owns the host on this machine (%q)", by).
+			Hint("upgrade it with the package manager, or remove the package %s first", pkgbuild.HostPackage)
 	}
 	if rec.Prefix != "" && rec.Prefix != o.Prefix {
 		if _, err := os.Lstat(o.Layout.HostBinary(rec.Prefix)); err == nil {
@@ -121,6 +119,9 @@ func files(o Options, d *decision) []file {
 		p := filepath.Join(layout.Layout{}.ShippedTrust(o.Prefix), filepath.Base(rootMember(i)))
 		all = append(all, file{path: p, content: r, mode: 0o644})
 	}
+	for _, page := range pages(d.floor) {
+		all = append(all, file{path: filepath.Join(o.Prefix, page), content: d.floor.small[page], mode: 0o644})
+	}
 	return append(all,
 		file{path: layout.Layout{}.HostConfig(), content: d.floor.small[memberConfig], mode: 0o644, theirs: true},
 		file{path: unitPath(), content: pkgbuild.HostUnit(layout.Layout{}.HostBinary(o.Prefix)), mode: 0o644})
@@ -128,7 +129,21 @@ func files(o Options, d *decision) []file {
 
 func unitPath() string { return filepath.Join(layout.Layout{}.UnitDir(), layout.HostUnit) }
 
-// places are the directories of all files; the state directory, where what is
+// pages are those of memberPages that the tarball holds.
+func pages(f *floor) []string {
+	return slices.DeleteFunc(slices.Clone(memberPages), func(path string) bool { _, ok := f.manifest.Member(path); return !ok })
+}
+
+// places are the directories of all that this install lays down.
+func (j *job) places() []place {
+	all := places(j.o.Layout, j.o.Prefix)
+	for _, page := range pages(j.d.floor) {
+		all = append(all, place{path: j.o.Layout.Path(filepath.Join(j.o.Prefix, filepath.Dir(page))), mode: 0o755, software: true})
+	}
+	return all
+}
+
+// places are the directories of what every install lays down; the state directory, where what is
 // laid down is recorded, first.
 func places(l layout.Layout, prefix string) []place {
 	return []place{

@@ -20,10 +20,12 @@ import (
 
 func TestMain(m *testing.M) {
 	if root := os.Getenv("INSTALLER_TEST_ROOT"); root != "" {
-		// A child of TestKillAnywhere.
+		// A child of TestKillAnywhere and others.
 		l := layout.Layout{Root: root}
 		var err error
-		if from := os.Getenv("INSTALLER_TEST_FROM"); from != "" {
+		if os.Getenv("INSTALLER_TEST_HAND_OVER") != "" {
+			_, err = HandOver(context.Background(), HandOverOptions{Layout: l})
+		} else if from := os.Getenv("INSTALLER_TEST_FROM"); from != "" {
 			_, err = Install(context.Background(), Options{Layout: l, From: from})
 		} else {
 			_, err = Uninstall(context.Background(), UninstallOptions{Layout: l, Purge: true})
@@ -48,16 +50,21 @@ func mustInstall(t *testing.T, l layout.Layout, from string) Summary {
 	return s
 }
 
-func TestInstallIsTheSameWhateverTheUmask(t *testing.T) {
+func TestI11InstallIsTheSameWhateverTheUmask(t *testing.T) {
 	p := newPublisher(t)
 	from := p.unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil)
 	for _, mask := range []int{0o000, 0o022, 0o077} {
 		l := image(t)
 		old := syscall.Umask(mask)
 		s, err := Install(t.Context(), Options{Layout: l, From: from})
+		first := tree(t, l.Root, true)
+		again, err2 := Install(t.Context(), Options{Layout: l, From: from})
 		syscall.Umask(old)
-		if err != nil {
+		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
+		}
+		if second := tree(t, l.Root, true); second != first || len(again.Changed) != 0 {
+			t.Errorf("umask %03o: the second install changed:\n%s", mask, diff(first, second))
 		}
 		for path, mode := range map[string]os.FileMode{
 			"/usr/local/bin/mesh-host":                    0o755,
@@ -126,7 +133,7 @@ func pack(t *testing.T, dir string) []byte {
 	return out
 }
 
-func TestCutTarballTouchesNothing(t *testing.T) {
+func TestI14CutTarballTouchesNothing(t *testing.T) {
 	binary := []byte("#!/bin/sh\necho mesh-host 1.0.0\n" + strings.Repeat("# padding\n", 300))
 	from := newPublisher(t).unpacked(t, "1.0.0", binary, nil)
 	whole := pack(t, from)
@@ -239,7 +246,7 @@ func TestExpectedRoot(t *testing.T) {
 	}
 }
 
-func TestUpgradeOverARunningHost(t *testing.T) {
+func TestI13UpgradeOverARunningHost(t *testing.T) {
 	p, l := newPublisher(t), image(t)
 	mustInstall(t, l, p.unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil))
 	running := exec.Command(l.HostBinary("/usr/local"), "run")

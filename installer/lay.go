@@ -23,7 +23,7 @@ import (
 // recorded, then everything is made, then the record says what is.
 func (j *job) lay(ctx context.Context) error {
 	l := j.o.Layout
-	places := places(l, j.o.Prefix)
+	places := j.places()
 	if err := j.directory(places[0]); err != nil {
 		return err
 	}

@@ -73,10 +73,20 @@ type UninstallOptions struct {
 	KeepResources bool
 	// Purge takes the state away as well: store, identity, content.
 	Purge bool
-	Out   io.Writer
+	// DryRun says what would be done, and does nothing.
+	DryRun bool
+	Out    io.Writer
 }
 
-// UninstallSummary is what Uninstall did, in paths of the machine.
+// HandOverOptions say where a tarball's host makes way for a package's.
+type HandOverOptions struct {
+	Layout layout.Layout
+	// Pass is asked when a host runs; nil leaves it to the host's own timer.
+	Pass Passer
+	Out  io.Writer
+}
+
+// UninstallSummary is what Uninstall or HandOver did, in paths of the machine.
 type UninstallSummary struct {
 	Removed []string `json:"removed"`
 	// Kept are files that are not what was installed, and things that were

@@ -61,14 +61,24 @@ func (p place) usable(l layout.Layout) error {
 		return fmt.Errorf("cannot install: statfs %q: %w", dir, err)
 	}
 	if p.programs && st.Flags&unix.ST_NOEXEC != 0 {
-		return noexec(dir)
+		return p.noexec(l, dir)
 	}
 	return nil
 }
 
-func noexec(dir string) error {
-	return fault.Refusedf("cannot install: no program may run from %q (noexec)", dir).
-		Hint("mount it without noexec")
+// noexec refuses a place from which nothing runs. noexec is the mount's alone, so
+// a folder that programs run from helps when it is mounted there (mount(8),
+// "bind"): the rest of the file system stays as the administrator wants it.
+func (p place) noexec(l layout.Layout, dir string) error {
+	err := fault.Refusedf("cannot install: no program may run from %q (noexec)", dir)
+	switch {
+	case p.software:
+		return err.Hint("--prefix DIR installs the software elsewhere")
+	case !l.IsMachine():
+		return err.Hint("name a folder with --root that programs may run from")
+	}
+	folder := filepath.Join(layout.FloorPrefix, "lib/nox-mesh/launcher")
+	return err.Hint("let a folder that programs may run from be mounted there: mkdir -p %[1]s %[2]s; add to /etc/fstab the line \"%[1]s %[2]s none bind 0 0\"; mount %[2]s", folder, p.path)
 }
 
 // instead says what helps where dir, which p is to be made in, cannot be

@@ -10,7 +10,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/door"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
-	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
 // A manager is systemctl; empty where systemd does not run or is not to be
@@ -55,6 +54,18 @@ func (m manager) start(ctx context.Context, reload bool) error {
 	return m.do(ctx, "start", "--no-block", layout.HostUnit)
 }
 
+// renew has the manager see that the unit lies elsewhere now, and the links that
+// enable it lead there. What is not enabled stays so.
+func (m manager) renew(ctx context.Context) error {
+	if err := m.do(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	if m.do(ctx, "--quiet", "is-enabled", layout.HostUnit) != nil {
+		return nil
+	}
+	return m.do(ctx, "reenable", layout.HostUnit)
+}
+
 // service has the installed host run, where that was asked for.
 func (j *job) service(ctx context.Context) error {
 	m := findManager(j.o.Layout)
@@ -67,10 +78,6 @@ func (j *job) service(ctx context.Context) error {
 		return nil
 	case m == "":
 		j.summary.Service = "none"
-		if j.o.Layout.IsMachine() {
-			fmt.Fprintf(j.o.Out, "systemd does not run here; have your service manager keep this up:\n  %s launch %s\n",
-				pkgbuild.LauncherPath, j.summary.Binary)
-		}
 		return nil
 	}
 	if err := m.start(ctx, j.unitChanged); err != nil {

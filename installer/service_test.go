@@ -117,4 +117,9 @@ func TestNoexecPlaceIsRefused(t *testing.T) {
 	if strings.Count(string(out), "\n") != 1 {
 		t.Errorf("something was laid down:\n%s", out)
 	}
+	// What helps on a machine is said whole, and tried in machinetest.
+	err = place{path: "/var/lib/nox-mesh/launcher", programs: true}.noexec(layout.Layout{}, "/var/lib")
+	if r := fault.RemedyOf(err); !strings.Contains(r, `"/usr/local/lib/nox-mesh/launcher /var/lib/nox-mesh/launcher none bind 0 0"`) {
+		t.Errorf("%v: %q", err, r)
+	}
 }

@@ -25,7 +25,7 @@ func (n owns) Owns(context.Context) (int, error) {
 	return int(n), nil
 }
 
-func TestUninstallLeavesWhatWasThere(t *testing.T) {
+func TestI01UninstallLeavesWhatWasThere(t *testing.T) {
 	from := newPublisher(t).unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil)
 	for what, prepare := range map[string]func(layout.Layout){
 		"a plain machine":   func(layout.Layout) {},
@@ -75,7 +75,7 @@ func TestUninstallAfterAnUpgrade(t *testing.T) {
 	}
 }
 
-func TestUninstallKeepsWhatAPersonChanged(t *testing.T) {
+func TestI01UninstallKeepsWhatAPersonChanged(t *testing.T) {
 	l := image(t)
 	mustInstall(t, l, newPublisher(t).unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil))
 	write(t, l.HostConfig(), "mine\n")
@@ -151,7 +151,7 @@ func TestUninstallRefuses(t *testing.T) {
 	}
 }
 
-func TestRunningHostIsNotUninstalled(t *testing.T) {
+func TestI08RunningHostIsNotUninstalled(t *testing.T) {
 	l := image(t)
 	mustInstall(t, l, newPublisher(t).unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil))
 	write(t, l.HostStore(), "store")
@@ -190,6 +190,36 @@ func TestKeptResourcesKeepTheLauncher(t *testing.T) {
 	if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Owner: owns(0), Purge: true}); err != nil {
 		t.Fatal(err)
 	}
+	if after := tree(t, l.Root, false); after != before {
+		t.Errorf("left in the end:\n%s", diff(before, after))
+	}
+}
+
+// TestALeftProcessKeepsTheLauncher: retired with --keep-resources, the host owns it no
+// more, and it runs on.
+func TestALeftProcessKeepsTheLauncher(t *testing.T) {
+	l := image(t)
+	before := tree(t, l.Root, false)
+	mustInstall(t, l, newPublisher(t).unpacked(t, "1.0.0", standIn(t, "1.0.0"), nil))
+	write(t, filepath.Join(l.Processes(), ".gone.removed/definition.json"), "{}")
+	launcher := read(t, l.Launcher())
+	write(t, filepath.Join(l.Processes(), "web/definition.json"), "{}")
+	for _, when := range []string{"with a record", "without"} {
+		_, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Owner: owns(0), Purge: true})
+		if fault.KindOf(err) != fault.Usage || !strings.Contains(fault.RemedyOf(err), "disable --now nox-web") {
+			t.Errorf("purge %s: %v (%s)", when, err, fault.RemedyOf(err))
+		}
+		if _, err := Uninstall(t.Context(), UninstallOptions{Layout: l, Owner: owns(0)}); err != nil {
+			t.Fatal(err)
+		}
+		if read(t, l.Launcher()) != launcher || there(l, "/usr/local/bin/mesh-host") {
+			t.Error("the launcher is gone, or the binary is not")
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(l.Processes(), "web")); err != nil {
+		t.Fatal(err)
+	}
+	mustUninstall(t, UninstallOptions{Layout: l, Owner: owns(0), Purge: true})
 	if after := tree(t, l.Root, false); after != before {
 		t.Errorf("left in the end:\n%s", diff(before, after))
 	}

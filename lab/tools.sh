@@ -35,6 +35,8 @@ ctr=containerd                             the containerd oracle
 qemu-system-x86_64=qemu-system-x86         power cuts
 mke2fs=e2fsprogs                           power cuts
 mkfs.vfat=dosfstools                       files on a vfat
+busybox=busybox-static                     the machine with nothing
+script=bsdutils                            tests on a terminal
 /usr/lib/python3/dist-packages/jsonschema=python3-jsonschema   the JSON Schema oracle
 '
 

@@ -5,7 +5,9 @@ import _ "embed"
 // The places of the packages, relative to "/". A floor has others; see the
 // installer.
 const (
-	// PackagedHost is the binary of the package nox-mesh-host.
+	// HostPackage is the name of the host's package.
+	HostPackage = "nox-mesh-host"
+	// PackagedHost is its binary.
 	PackagedHost = "/usr/bin/mesh-host"
 	// Homepage and Packager are what every package says of its origin.
 	Homepage = "https://github.com/nox-mesh/nox-mesh"

@@ -200,4 +200,7 @@ type ResourceReport struct {
 	// what was waited for, what was kept aside).
 	Error string `json:"error,omitempty"`
 	Note  string `json:"note,omitempty"`
+	// Since is the end of the first of the passes in a row that did not find it, or
+	// make it, as declared; nil when it is. It is the host's clock, for people.
+	Since *time.Time `json:"since,omitempty"`
 }

@@ -19,6 +19,8 @@ func main() {
 		switch os.Args[1] {
 		case "launch":
 			os.Exit(launcher.Main(os.Args[2:]))
+		case "post":
+			os.Exit(launcher.Post())
 		case "reload":
 			os.Exit(launcher.Reload(os.Args[2:]))
 		case "shim":

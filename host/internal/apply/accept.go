@@ -120,6 +120,9 @@ func checkOrder(now, next store.Wanted) error {
 	if now.Mesh != next.Mesh || now.Node != next.Node || now.Mesh == "" && now.Name != next.Name {
 		return nil
 	}
+	if now.Source == store.SourceRetire && next.Source == store.SourceLink {
+		return fault.Refusedf("this node is being retired, and takes nothing of its mesh any more").Hint("mesh-host retire finishes it")
+	}
 	older := next.Epoch < now.Epoch || next.Epoch == now.Epoch && next.Generation < now.Generation
 	if !older {
 		return nil

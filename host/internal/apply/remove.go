@@ -95,6 +95,9 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record, leaving m
 	p.engine.work(ctx, todo, len(records), func(ctx context.Context, i int) (err error) {
 		r, v := records[i], &removals[i].verdict
 		stays := p.engine.stays(r)
+		if stays == "" && p.wanted.Leave {
+			stays = "left as it is, unmanaged"
+		}
 		switch {
 		case before != nil:
 			return before

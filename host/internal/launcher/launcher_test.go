@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,57 +14,280 @@ import (
 	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
-// TestMain makes the test binary a launcher ("launch") and a host ("run").
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "launch":
-			os.Exit(Main(os.Args[2:]))
-		case "run":
-			fmt.Printf("host %d %s %s\n", os.Getpid(), strings.Join(os.Args[1:], " "), os.Getenv("NOTIFY_SOCKET"))
-			os.Exit(3)
+func TestTheLauncherBecomesTheHost(t *testing.T) {
+	m := newMachine(t, program(t, "1.0.0"))
+	cmd := exec.Command(m.launcher, "launch", m.binary)
+	cmd.Env = []string{"NOTIFY_SOCKET=@x"}
+	out, _ := cmd.CombinedOutput()
+	if want := fmt.Sprintf("host 1.0.0 %d run @x given \"\"\n", cmd.Process.Pid); string(out) != want || cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("printed %q, %v; want %q, exit 3", out, cmd.ProcessState, want)
+	}
+}
+
+func TestS07S08WithoutASuccessorNothingIsCountedOrPutBack(t *testing.T) {
+	m := newMachine(t, program(t, "1.0.0"))
+	for range 50 { // it crashes, again and again
+		m.host("1.0.0")
+	}
+	if s := m.state(); s.Sequence != 0 {
+		t.Errorf("the launcher wrote a state: %+v", s)
+	}
+	m.alone()
+}
+
+func TestASuccessorThatNeverProvesItselfIsPutBack(t *testing.T) {
+	m := newMachine(t, []byte(bad))
+	for n := range Limit {
+		m.env = []string{fmt.Sprintf("INVOCATION_ID=%032d", n)}
+		if out, code := m.start(); code != 1 || out != "the bad one: run\n" {
+			t.Fatalf("start %d: exit %d, %s", n, code, out)
+		}
+		m.env = []string{"SERVICE_RESULT=exit-code", "EXIT_CODE=exited", "EXIT_STATUS=1"}
+		if out, code := m.command(m.launcher, "post"); code != 0 || out != "" {
+			t.Fatalf("post: exit %d, %s", code, out)
 		}
 	}
-	os.Exit(m.Run())
-}
-
-func launch(t *testing.T, args ...string) (pid int, out string, code int) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"launch"}, args...)...)
-	cmd.Env = []string{"NOTIFY_SOCKET=@x"}
-	b, _ := cmd.CombinedOutput()
-	return cmd.Process.Pid, string(b), cmd.ProcessState.ExitCode()
-}
-
-func TestLauncherBecomesTheHost(t *testing.T) {
-	pid, out, code := launch(t, os.Args[0])
-	if want := fmt.Sprintf("host %d run @x\n", pid); out != want || code != 3 {
-		t.Errorf("printed %q, exit %d; want %q, exit 3", out, code, want)
+	m.env = nil
+	out := m.host("1.0.0", "prove")
+	if !strings.Contains(out, "is given up after 5 starts: it did not prove itself") || !strings.Contains(out, "is put back") || !strings.Contains(out, "proved: true") {
+		t.Errorf("it said: %s", out)
+	}
+	if !m.is(m.binary, program(t, "1.0.0")) {
+		t.Error("the copy was not put back")
+	}
+	m.alone()
+	s := m.state()
+	f := s.Failed
+	if f == nil || s.Trial != nil {
+		t.Fatalf("state %+v", s)
+	}
+	sum := sha256.Sum256([]byte(bad))
+	if f.Digest != fmt.Sprintf("sha256:%x", sum) || f.Starts != Limit || !f.Back || f.At.IsZero() ||
+		len(f.Runs) != Limit || f.Runs[4] != fmt.Sprintf("%032d", 4) || len(f.Ends) != Limit || f.Ends[0] != "exit-code/exited/1" {
+		t.Errorf("failed: %+v", *f)
+	}
+	// It stays so: the good one is not counted any more.
+	for range 2 * Limit {
+		m.host("1.0.0")
 	}
 }
 
-func TestABinaryThatCannotBeExecutedIsSaidAndTheCopyServes(t *testing.T) {
-	dir := t.TempDir()
-	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte("no program"), 0o755); err != nil {
+func TestS12WhatCannotBeExecutedIsPutBackAtOnce(t *testing.T) {
+	whole := program(t, "1.1.0")
+	other := append([]byte{}, whole...)
+	other[18] ^= 0xff // e_machine (elf(5))
+	for name, content := range map[string][]byte{
+		"another architecture": other, "empty": {}, "cut": whole[:100], "text": []byte("no program"),
+		"no interpreter": []byte("#!/no/such/interpreter\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, content)
+			out := m.host("1.0.0")
+			if !strings.Contains(out, "cannot be executed") || !m.is(m.binary, program(t, "1.0.0")) {
+				t.Errorf("it said: %s", out)
+			}
+			if f := m.state().Failed; f == nil || f.Starts != 1 || !f.Back || !strings.Contains(f.Why, "cannot be executed") {
+				t.Errorf("failed: %+v", f)
+			}
+			m.alone()
+		})
+	}
+}
+
+func TestAProvenSuccessorBecomesTheCopy(t *testing.T) {
+	m := newMachine(t, program(t, "1.1.0"))
+	for range Limit - 1 {
+		m.host("1.1.0", "introduce")
+	}
+	if tr := m.state().Trial; tr == nil || tr.Version != "9.9.9" || tr.Starts != Limit-1 {
+		t.Fatalf("trial: %+v", tr)
+	}
+	if out := m.host("1.1.0", "prove"); !strings.Contains(out, "proved: true") {
+		t.Error(out)
+	}
+	if s := m.state(); s.Trial != nil || s.Failed != nil || !m.is(m.launcher, program(t, "1.1.0")) {
+		t.Errorf("state %+v", s)
+	}
+	for range 2 * Limit { // it dies a day later
+		m.host("1.1.0")
+	}
+	if out := m.host("1.1.0", "prove"); !strings.Contains(out, "proved: false") {
+		t.Errorf("proved again: %s", out)
+	}
+	m.alone()
+}
+
+func TestAStartThatSomebodyEndedDoesNotCount(t *testing.T) {
+	for name, end := range map[string]func(m *machine){
+		"by the host's own word": func(m *machine) {
+			m.host("1.1.0", "stop")
+			m.env = []string{"SERVICE_RESULT=success", "EXIT_CODE=exited", "EXIT_STATUS=0"}
+		},
+		"before it could say so": func(m *machine) {
+			m.host("1.1.0")
+			m.env = []string{"SERVICE_RESULT=success", "EXIT_CODE=killed", "EXIT_STATUS=TERM"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, program(t, "1.1.0"))
+			for range 3 * Limit {
+				end(m)
+				m.command(m.launcher, "post")
+				m.env = nil
+			}
+			if s := m.state(); s.Failed != nil || !m.is(m.binary, program(t, "1.1.0")) {
+				t.Errorf("a good version was put back: %+v", s.Failed)
+			}
+		})
+	}
+}
+
+// A version that leaves with success when nobody asked is no host.
+func TestEndingWithSuccessByItselfIsNoProof(t *testing.T) {
+	m := newMachine(t, program(t, "1.1.0"))
+	for range Limit {
+		m.host("1.1.0")
+		m.env = []string{"SERVICE_RESULT=success", "EXIT_CODE=exited", "EXIT_STATUS=0"}
+		m.command(m.launcher, "post")
+		m.env = nil
+	}
+	m.host("1.0.0")
+}
+
+func TestS09AProofThatCannotBeKeptCostsNothing(t *testing.T) {
+	m := newMachine(t, program(t, "1.1.0"))
+	// No copy can be made, as on a full disk.
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(m.launcher), ".mesh-host.back/x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for binary, cause := range map[string]string{
-		filepath.Join(dir, "missing"): "no such file or directory",
-		text:                          "exec format error",
-		dir:                           "permission denied",
-	} {
-		pid, out, code := launch(t, binary)
-		if code != 3 || !strings.Contains(out, cause) || !strings.Contains(out, binary) || !strings.Contains(out, fmt.Sprintf("host %d run @x\n", pid)) {
-			t.Errorf("printed %q, exit %d; want %q, and the host from the launcher's copy", out, code, cause)
+	for range 3 * Limit {
+		m.env = []string{"LAUNCHER_TEST_DO=prove", "LAUNCHER_TEST_COPY=" + m.launcher}
+		if out, code := m.start(); code != 4 || !strings.Contains(out, "host 1.1.0 ") || !strings.Contains(out, "cannot renew the launcher's copy") {
+			t.Fatalf("exit %d: %s", code, out)
 		}
+	}
+	m.env = nil
+	if s := m.state(); s.Failed != nil || !m.is(m.launcher, program(t, "1.0.0")) {
+		t.Errorf("state %+v", s)
 	}
 }
 
-func TestTheUnitKnowsTheLaunchersLastWord(t *testing.T) {
-	want := fmt.Sprintf("RestartPreventExitStatus=%d\n", ExitCannotStart)
-	if unit := string(pkgbuild.HostUnit("/usr/bin/mesh-host")); !strings.Contains(unit, want) {
-		t.Errorf("the unit has no %q:\n%s", want, unit)
+func TestBothBadHalts(t *testing.T) {
+	m := newMachine(t, []byte("nothing that runs"))
+	for range Limit {
+		m.host("1.0.0") // and it ends, unproven
+	}
+	out, code := m.start()
+	if code != ExitCannotStart || !strings.Contains(out, "does not live either") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	m.host("1.0.0", "prove") // a person started it
+	for range 2 * Limit {
+		m.host("1.0.0")
+	}
+}
+
+// The bad one is put there again, by whoever: it may have another try, and then
+// the same end.
+func TestS06TheSameBadVersionAgainAndThenAGoodOne(t *testing.T) {
+	m := newMachine(t, []byte("text"))
+	m.host("1.0.0", "prove")
+	for range 3 {
+		m.put(m.binary, []byte("text"))
+		m.host("1.0.0", "prove")
+	}
+	if s := m.state(); s.Failed == nil {
+		t.Errorf("state %+v", s)
+	}
+	m.put(m.binary, program(t, "1.2.0"))
+	m.host("1.2.0", "prove")
+	if s := m.state(); s.Failed != nil || s.Trial != nil {
+		t.Errorf("state %+v", s)
+	}
+}
+
+func TestWhereTheCopyCannotBePutBackItServesWhereItLies(t *testing.T) {
+	m := newMachine(t, []byte("text"))
+	// Nothing can be made there, not by root either.
+	aside := filepath.Join(filepath.Dir(m.binary), ".mesh-host.back/x")
+	if err := os.MkdirAll(aside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		out := m.host("1.0.0", "prove")
+		if !strings.Contains(out, "cannot put the last good version back") || !strings.Contains(out, fmt.Sprintf("given %q", m.binary)) {
+			t.Errorf("it said: %s", out)
+		}
+		if s := m.state(); s.Failed == nil || s.Failed.Back || s.Trial != nil {
+			t.Errorf("state %+v", s)
+		}
+	}
+	if err := os.RemoveAll(filepath.Dir(aside)); err != nil {
+		t.Fatal(err)
+	}
+	m.host("1.0.0", "prove")
+	if s := m.state(); s.Failed == nil || !s.Failed.Back || !m.is(m.binary, program(t, "1.0.0")) {
+		t.Errorf("not put back once it could be: %+v", s.Failed)
+	}
+	m.alone()
+}
+
+func TestWhatIsGoneIsWaitedForFromTheCopy(t *testing.T) {
+	m := newMachine(t, nil)
+	if err := os.Remove(m.binary); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * Limit {
+		m.host("1.0.0", "prove")
+	}
+	if err := os.Mkdir(m.binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.host("1.0.0")
+	if s := m.state(); s.Failed != nil {
+		t.Errorf("state %+v", s)
+	}
+}
+
+func TestADamagedStateIsSaidAndBegunAnew(t *testing.T) {
+	m := newMachine(t, program(t, "1.1.0"))
+	m.host("1.1.0")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(m.launcher), StateFile), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := m.host("1.1.0"); !strings.Contains(out, "begun anew") {
+		t.Error(out)
+	}
+	if tr := m.state().Trial; tr == nil || tr.Starts != 1 {
+		t.Errorf("trial %+v", tr)
+	}
+}
+
+func TestALongStateFits(t *testing.T) {
+	dir := t.TempDir()
+	long := bounded(strings.Repeat("\x00<é", 100))
+	list := []string{long, long, long, long, long}
+	digest := "sha256:" + strings.Repeat("0", 64)
+	s := State{
+		Trial:  &Trial{Digest: digest, Version: long, Starts: 1 << 40, Ends: list, Runs: list},
+		Failed: &Failed{Digest: digest, Version: long, Starts: 1 << 40, Why: long, Ends: list, Runs: list},
+	}
+	if err := s.write(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheUnitKnowsTheLaunchersWords(t *testing.T) {
+	unit := string(pkgbuild.HostUnit("/usr/bin/mesh-host"))
+	for _, want := range []string{
+		fmt.Sprintf("RestartPreventExitStatus=%d\n", ExitCannotStart),
+		"ExecStart=" + pkgbuild.LauncherPath + " launch /usr/bin/mesh-host\n",
+		"ExecStopPost=" + pkgbuild.LauncherPath + " post\n",
+		"StartLimitIntervalSec=0\n",
+	} {
+		if !strings.Contains(unit, want) {
+			t.Errorf("the unit has no %q:\n%s", want, unit)
+		}
 	}
 }
 
@@ -83,7 +307,10 @@ func TestReloadSignalsTheProcess(t *testing.T) {
 }
 
 func TestWrongUsageIsNoFailedStart(t *testing.T) {
-	if _, _, code := launch(t); code != 2 {
-		t.Errorf("exit %d, want 2", code)
+	m := newMachine(t, program(t, "1.0.0"))
+	for _, args := range [][]string{{"launch"}, {"launch", "mesh-host"}, {"launch", "/a", "/b"}} {
+		if out, code := m.command(m.launcher, args...); code != 2 || !strings.HasPrefix(out, "usage:") {
+			t.Errorf("%v: exit %d, %s", args, code, out)
+		}
 	}
 }

@@ -10,28 +10,38 @@
 // dpkg, but not when the file was renamed aside or a symlink was flipped; so
 // the path's device and inode are compared, while the running image, held open
 // by the kernel, keeps its own from being reused.
+//
+// A host that runs from the launcher's copy, because what is installed cannot
+// live, watches the path of what is installed: it leaves when something else lies
+// there than what it runs and what failed.
 package replace
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/opencontainers/go-digest"
 )
 
-// A Watch knows what runs and where it was started from. It is for one
+// A Watch knows what runs and which path it is to be started from. It is for one
 // goroutine.
 type Watch struct {
 	path    string
 	running string // a path that always opens the running image
-	sum     [sha256.Size]byte
-	// seen is the file that was last hashed and found to be the same.
-	seen id
+	sum     digest.Digest
+	// stands: it runs from another place than path, for want of what lies there.
+	stands bool
+	// elsewhere are where else a host may be installed.
+	elsewhere []string
+	// refused is the digest of what failed here.
+	refused func() digest.Digest
+	// seen is the file that was last hashed, and its digest.
+	seen    id
+	seenSum digest.Digest
 }
 
 type id struct {
@@ -40,55 +50,101 @@ type id struct {
 	mtime    int64
 }
 
+// Config says what is known of how this process came to run.
+type Config struct {
+	// Given is the path of what is installed when another program runs for want of
+	// it, else "".
+	Given string
+	// Elsewhere are where a host may be installed: one that is moved to another
+	// place (a package over the floor) goes on from there.
+	Elsewhere []string
+	// Refused is the digest of what failed here and is not gone over to, or "".
+	Refused func() digest.Digest
+}
+
 // Running returns the watch of this process. It is called at start, while the
 // path still leads to what runs; the error says why there is nothing to watch.
-func Running() (*Watch, error) {
+func Running(c Config) (*Watch, error) {
 	const self = "/proc/self/exe"
 	path, err := os.Readlink(self)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the own binary: %w", err)
 	}
-	return watch(path, self)
+	if was, deleted := strings.CutSuffix(path, " (deleted)"); deleted {
+		path = was // it was replaced while it started
+	}
+	return watch(path, self, c)
 }
 
-func watch(path, running string) (*Watch, error) {
+func watch(path, running string, c Config) (*Watch, error) {
 	sum, err := hash(running)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the own binary: %w", err)
 	}
-	return &Watch{path: path, running: running, sum: sum}, nil
+	w := &Watch{path: path, running: running, sum: sum, elsewhere: c.Elsewhere, refused: c.Refused}
+	if c.Given != "" {
+		w.path, w.stands = c.Given, true
+	}
+	return w, nil
 }
 
-// Path is where the running binary was started from.
+// Path is where what runs was started from, or would have been.
 func (w *Watch) Path() string { return w.path }
 
-// Replaced says whether other content lies at the path now. A path at which
-// nothing lies, for the moment between an unlink and a create or for good, is
-// not replaced: there is nothing to start.
-func (w *Watch) Replaced() (bool, error) {
+// Digest is that of what runs.
+func (w *Watch) Digest() digest.Digest { return w.sum }
+
+// Stands reports whether it runs from another place than Path, because what is
+// there cannot live.
+func (w *Watch) Stands() bool { return w.stands }
+
+// Installed returns the digest of what lies at the path; the error is
+// fs.ErrNotExist when there is nothing. It is hashed once for each inode.
+func (w *Watch) Installed() (digest.Digest, error) {
 	now, err := identify(w.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("cannot look at the own binary: %w", err)
+		return "", fmt.Errorf("cannot look at the own binary: %w", err)
 	}
 	self, err := identify(w.running)
 	if err != nil {
-		return false, fmt.Errorf("cannot look at the own binary: %w", err)
+		return "", fmt.Errorf("cannot look at the own binary: %w", err)
 	}
-	if now == self || now == w.seen {
-		return false, nil
+	switch now {
+	case self:
+		return w.sum, nil
+	case w.seen:
+		return w.seenSum, nil
 	}
 	sum, err := hash(w.path)
 	if err != nil {
-		return false, fmt.Errorf("cannot read the own binary: %w", err)
+		return "", fmt.Errorf("cannot read the own binary: %w", err)
 	}
-	if sum != w.sum {
-		return true, nil
+	w.seen, w.seenSum = now, sum
+	return sum, nil
+}
+
+// Replaced says whether another program is to be started in the place of this
+// one. A path at which nothing lies, for the moment between an unlink and a
+// create or for good, is not replaced: there is nothing to start, unless a host is
+// installed elsewhere.
+func (w *Watch) Replaced() (bool, error) {
+	sum, err := w.Installed()
+	if errors.Is(err, fs.ErrNotExist) {
+		return !w.stands && w.moved(), nil
 	}
-	w.seen = now
-	return false, nil
+	if err != nil || sum == w.sum {
+		return false, err
+	}
+	return w.refused == nil || sum != w.refused(), nil
+}
+
+func (w *Watch) moved() bool {
+	for _, path := range w.elsewhere {
+		if fi, err := os.Stat(path); path != w.path && err == nil && fi.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
 }
 
 // Programs returns the digests of the programs at the paths: the host that runs
@@ -104,7 +160,7 @@ func Programs(paths ...string) ([]digest.Digest, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the own binary: %w", err)
 		}
-		out = append(out, digest.NewDigestFromBytes(digest.SHA256, sum[:]))
+		out = append(out, sum)
 	}
 	return out, nil
 }
@@ -118,15 +174,11 @@ func identify(path string) (id, error) {
 	return id{dev: st.Dev, ino: st.Ino, size: st.Size, mtime: fi.ModTime().UnixNano()}, nil
 }
 
-func hash(path string) (sum [sha256.Size]byte, err error) {
+func hash(path string) (digest.Digest, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return sum, err
+		return "", err
 	}
 	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return sum, err
-	}
-	return [sha256.Size]byte(h.Sum(nil)), nil
+	return digest.SHA256.FromReader(f)
 }

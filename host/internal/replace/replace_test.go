@@ -6,11 +6,18 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/opencontainers/go-digest"
 )
 
 // bench is a binary that runs: what the kernel holds open is a second name of
 // the same file, as /proc/self/exe is.
 func bench(t *testing.T) (w *Watch, path string) {
+	t.Helper()
+	return benchOf(t, Config{})
+}
+
+func benchOf(t *testing.T, c Config) (w *Watch, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "host")
 	write(t, path, "version 1")
@@ -19,7 +26,7 @@ func bench(t *testing.T) (w *Watch, path string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	w, err = watch(path, filepath.Join("/proc/self/fd", fd(f)))
+	w, err = watch(path, filepath.Join("/proc/self/fd", fd(f)), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +52,7 @@ func want(t *testing.T, w *Watch, replaced bool) {
 	}
 }
 
-func TestUnchangedIsNotReplaced(t *testing.T) {
+func TestS03UnchangedIsNotReplaced(t *testing.T) {
 	w, path := bench(t)
 	want(t, w, false)
 	if err := os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
@@ -54,7 +61,7 @@ func TestUnchangedIsNotReplaced(t *testing.T) {
 	want(t, w, false)
 }
 
-func TestTheSameContentInAnotherInodeIsNotReplaced(t *testing.T) {
+func TestS03TheSameContentInAnotherInodeIsNotReplaced(t *testing.T) {
 	w, path := bench(t)
 	write(t, path, "version 1")
 	want(t, w, false)
@@ -95,5 +102,44 @@ func TestABinaryThatIsGoneIsNotReplaced(t *testing.T) {
 	}
 	want(t, w, false)
 	write(t, path, "version 2")
+	want(t, w, true)
+}
+
+func TestAHostThatIsInstalledElsewhereGoesOnFromThere(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "host")
+	w, path := benchOf(t, Config{Elsewhere: []string{other}})
+	write(t, other, "version 1")
+	want(t, w, false) // both are there
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	want(t, w, true)
+}
+
+func TestAHostThatRunsForWantOfAnotherWaitsForSomethingNew(t *testing.T) {
+	installed := filepath.Join(t.TempDir(), "host")
+	bad := digest.FromString("version 2")
+	w, _ := benchOf(t, Config{Given: installed, Elsewhere: []string{os.Args[0]}, Refused: func() digest.Digest { return bad }})
+	if !w.Stands() || w.Path() != installed {
+		t.Errorf("stands: %v, path %q", w.Stands(), w.Path())
+	}
+	want(t, w, false) // there is nothing, and that it is installed elsewhere does not help
+	write(t, installed, "version 2")
+	want(t, w, false)
+	if sum, err := w.Installed(); err != nil || sum != bad {
+		t.Errorf("installed: %s, %v", sum, err)
+	}
+	write(t, installed, "version 1")
+	want(t, w, false)
+	write(t, installed, "version 3")
+	want(t, w, true)
+}
+
+func TestWhatFailedHereIsNoReplacement(t *testing.T) {
+	refused := digest.FromString("version 2")
+	w, path := benchOf(t, Config{Refused: func() digest.Digest { return refused }})
+	write(t, path, "version 2")
+	want(t, w, false)
+	refused = ""
 	want(t, w, true)
 }

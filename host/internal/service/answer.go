@@ -25,6 +25,9 @@ var _ Host = (*Service)(nil)
 // Status implements Host: it looks at each resource now, as Owned does.
 func (s *Service) Status(ctx context.Context) (Status, error) {
 	st := Status{State: StateHosted, Running: s.served, Version: version.Running(), Busy: s.engine.Busy()}
+	if s.served {
+		st.Since = s.tally.since()
+	}
 	w, err := s.store.About()
 	if err != nil {
 		return st, err
@@ -44,6 +47,7 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	}
 	s.mu.Lock()
 	id, l := s.identity, s.link
+	st.Installed = s.other
 	st.Last = s.last
 	if s.refusal != nil {
 		st.Warnings = append(st.Warnings, fmt.Sprintf("the newest declaration of the mesh is not taken: %v", s.refusal))
@@ -57,6 +61,8 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	}
 	unrecorded, broken := s.unrecorded, s.broken
 	s.mu.Unlock()
+	st.Failed = s.failed()
+	st.Warnings = append(st.Warnings, s.failureWarnings(st.Failed)...)
 	if broken != nil {
 		st.Warnings = append(st.Warnings, fmt.Sprintf("the last pass could not be made: %v", broken))
 	}
@@ -67,6 +73,9 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 	}
 	if id != nil && id.Stage == client.StageActive {
 		st.State, st.Mesh, st.Node, st.NodeID = StateDisconnected, id.Mesh, id.Name, id.NodeID
+	}
+	if why := s.retiring(w); why != "" {
+		st.Warnings = append(st.Warnings, why)
 	}
 	if l != nil {
 		ls := l.State()
@@ -90,6 +99,7 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 			}
 		}
 	}
+	st.Off = s.told(st.Off)
 	if st.Content.Blobs, st.Content.Bytes, err = s.content.Size(); err != nil {
 		st.Warnings = append(st.Warnings, err.Error())
 	}

@@ -17,9 +17,10 @@ import (
 )
 
 // TestMain is also the process that TestH01ACollectionIsKilledAnywhere kills, and
-// the one that TestH06ASecondPassCallsNothingThatChanges watches.
+// the one that TestH06ASecondPassCallsNothingThatChanges watches; TestRetireIsKilledAnywhere
+// has its own.
 func TestMain(m *testing.M) {
-	for name, do := range map[string]func(layout.Layout) error{"SERVICE_TEST_COLLECT": collectOnce, "SERVICE_TEST_QUIET": passTwice} {
+	for name, do := range map[string]func(layout.Layout) error{"SERVICE_TEST_COLLECT": collectOnce, "SERVICE_TEST_QUIET": passTwice, "SERVICE_TEST_RETIRE": retireOnce} {
 		root := os.Getenv(name)
 		if root == "" {
 			continue

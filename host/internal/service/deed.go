@@ -25,10 +25,12 @@ var (
 	verbStatus  = repeatable("status", bare((*Service).Status))
 	verbOwned   = repeatable("owned", bare((*Service).Owned))
 	verbHistory = repeatable("history", bare((*Service).History))
+	verbMetrics = repeatable("metrics", bare((*Service).Metrics))
 	verbPlan    = repeatable("plan", (*Service).Plan)
 	verbApply   = repeatable("apply", (*Service).Apply)
 	verbBundle  = repeatable("bundle", (*Service).Bundle)
 	verbEnrol   = repeatable("enrol", (*Service).Enrol)
+	verbRetire  = repeatable("retire", (*Service).Retire)
 	verbPass    = repeatable("pass", bare((*Service).Pass))
 )
 
@@ -48,10 +50,13 @@ func (s *Service) handler() http.Handler {
 	verbStatus.handle(m, s)
 	verbOwned.handle(m, s)
 	verbHistory.handle(m, s)
+	verbMetrics.handle(m, s)
+	m.HandleFunc("GET /v1/metrics", s.scraped)
 	verbPlan.handle(m, s)
 	verbApply.handle(m, s)
 	verbBundle.handle(m, s)
 	verbEnrol.handle(m, s)
+	verbRetire.handle(m, s)
 	verbPass.handle(m, s)
 	return m
 }

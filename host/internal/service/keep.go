@@ -46,11 +46,21 @@ func (s *Service) collectLast() {
 
 // collected logs what a collection did.
 func (s *Service) collected(r content.Report, err error) {
+	if len(r.Removed) > 0 && s.served {
+		s.weigh()
+	}
 	switch {
 	case err != nil:
 		s.Log.Warn("content that nobody needs is not thrown away", "cause", err)
 	case len(r.Removed) > 0:
 		s.Log.Info("content that nobody needs is thrown away", "blobs", len(r.Removed), "bytes", r.Bytes)
+	}
+}
+
+// weigh looks how much there is, for who asks without wanting a look.
+func (s *Service) weigh() {
+	if blobs, bytes, err := s.content.Size(); err == nil {
+		s.tally.weighed(Content{Blobs: blobs, Bytes: bytes})
 	}
 }
 
@@ -88,7 +98,7 @@ func (s *Service) keep(context.Context) (content.Kept, error) {
 		k.Unmark = append(k.Unmark, m.Digest) // but for those in Trees
 	}
 	programs, err := replace.Programs("/proc/self/exe", s.Layout.Launcher())
-	k.Blobs = append(k.Blobs, programs...)
+	k.Blobs = append(append(k.Blobs, programs...), s.keptForReturn()...)
 	return k, err
 }
 

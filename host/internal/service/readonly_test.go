@@ -134,7 +134,7 @@ func TestH09APassThatCannotBeRecordedEndsAsAnyOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.own, err = replace.Running(); err != nil {
+	if s.self.watch, err = replace.Running(replace.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	s.start(beat{})
@@ -163,12 +163,12 @@ func TestH09APassThatCannotBeRecordedEndsAsAnyOther(t *testing.T) {
 	}
 	pass()
 	select {
-	case <-s.replaced:
+	case <-s.self.replaced:
 		t.Error("it ends, and nothing replaced it")
 	default:
 	}
 	// The program of the tests is replaced, and put back.
-	path := s.own.Path()
+	path := s.self.watch.Path()
 	if err := errors.Join(os.Rename(path, path+".aside"), os.WriteFile(path, []byte("another"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestH09APassThatCannotBeRecordedEndsAsAnyOther(t *testing.T) {
 	}()
 	pass()
 	select {
-	case <-s.replaced:
+	case <-s.self.replaced:
 	default:
 		t.Error("a new version is not started")
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/door"
+	"github.com/nox-mesh/nox-mesh/internal/metrics"
 )
 
 // remote is the running service, asked at its door. When that ends while it is
@@ -57,6 +58,10 @@ func (r *remote) History(ctx context.Context) ([]link.Report, error) {
 	return verbHistory.ask(ctx, r, door.None{})
 }
 
+func (r *remote) Metrics(ctx context.Context) ([]metrics.Family, error) {
+	return verbMetrics.ask(ctx, r, door.None{})
+}
+
 func (r *remote) Plan(ctx context.Context, document []byte) ([]apply.Step, error) {
 	return verbPlan.ask(ctx, r, document)
 }
@@ -71,6 +76,10 @@ func (r *remote) Bundle(ctx context.Context, b BundleRequest) (link.Report, erro
 
 func (r *remote) Enrol(ctx context.Context, token string) (Enrolled, error) {
 	return verbEnrol.ask(ctx, r, token)
+}
+
+func (r *remote) Retire(ctx context.Context, q RetireRequest) (Retired, error) {
+	return verbRetire.ask(ctx, r, q)
 }
 
 func (r *remote) Pass(ctx context.Context) (link.Report, error) {

@@ -129,11 +129,13 @@ func TestEachVerbDoesTheSameAtTheDoor(t *testing.T) {
 		"status":  func(h Host) (any, error) { return h.Status(ctx) },
 		"owned":   func(h Host) (any, error) { return h.Owned(ctx) },
 		"history": func(h Host) (any, error) { return h.History(ctx) },
+		"metrics": func(h Host) (any, error) { return h.Metrics(ctx) },
 		"plan":    func(h Host) (any, error) { return h.Plan(ctx, page("a", "2")) },
 		"no plan": func(h Host) (any, error) { return h.Plan(ctx, []byte("{")) },
 		"apply":   func(h Host) (any, error) { return h.Apply(ctx, []byte("{")) },
 		"bundle":  func(h Host) (any, error) { return h.Bundle(ctx, BundleRequest{Digest: digest.FromString("none")}) },
 		"enrol":   func(h Host) (any, error) { return h.Enrol(ctx, "no token") },
+		"retire":  func(h Host) (any, error) { return h.Retire(ctx, RetireRequest{DryRun: true}) },
 	} {
 		a, errA := ask(s)
 		b, errB := ask(far)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/nox-mesh/nox-mesh/host/internal/launcher"
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
-	"github.com/nox-mesh/nox-mesh/host/internal/replace"
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/door"
@@ -75,15 +75,26 @@ func Run(ctx context.Context, cfg Config) error {
 	defer signal.Stop(pipe)
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
 	s.Log.Info("mesh-host runs", "version", version.Running(), "socket", cfg.Layout.HostSocket())
+	trial := probation{}
+	lasted := time.NewTimer(launcher.Probation)
+	defer lasted.Stop()
 	for {
 		select {
 		case <-hup:
 			s.reload()
-		case <-s.replaced:
+		case <-lasted.C:
+			trial.lasted = true
+		case <-s.passed:
+			trial.passed = true
+		case <-s.self.replaced:
 			// Zero: the supervisor starts the new one, and backs off from nothing.
 			return nil
 		case err := <-served:
+			s.stoppedByRequest(ctx)
 			return err
+		}
+		if trial.due() {
+			trial.over = s.prove()
 		}
 	}
 }
@@ -100,22 +111,6 @@ func (s *Service) heedClock() {
 		defer jumps.Close()
 		s.loop.HeedClock(s.ctx, jumps, s.Log)
 	})
-}
-
-// watchSelf begins to look for a new binary. A host that runs from the
-// launcher's own copy, because the installed one cannot be executed, is no
-// replacement of anything and waits to be repaired.
-func (s *Service) watchSelf() {
-	own, err := replace.Running()
-	if err != nil {
-		s.Log.Error("a new binary will not be noticed", "cause", err)
-		return
-	}
-	if own.Path() == s.Layout.Launcher() {
-		s.Log.Warn("running from the launcher's copy: the installed binary cannot be executed", "launcher", own.Path())
-		return
-	}
-	s.own = own
 }
 
 // commandTime is how long the service waits at start for a command that holds

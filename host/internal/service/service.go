@@ -20,7 +20,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/apply"
 	"github.com/nox-mesh/nox-mesh/host/internal/loop"
-	"github.com/nox-mesh/nox-mesh/host/internal/replace"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource/container"
 	"github.com/nox-mesh/nox-mesh/host/internal/resource/file"
@@ -61,6 +60,8 @@ type Service struct {
 	// holding are what goes on after it.
 	enrolling       sync.Mutex
 	asking, holding task
+	// tally is what is counted; it has its own lock.
+	tally tally
 	// admitting is held while a bundle is judged and what it says of trust is
 	// recorded.
 	admitting sync.Mutex
@@ -84,10 +85,17 @@ type Service struct {
 	news   chan struct{}
 	outbox chan struct{}
 	served bool
-	// own notices that the binary was replaced; nil when that cannot be seen.
-	own *replace.Watch
-	// replaced is closed when it was, and the pass in hand is recorded.
-	replaced chan struct{}
+	// packages is the kind that the host's own package is of, processes that of
+	// programs that may have failed here.
+	packages  *packages.Kind
+	processes *process.Kind
+	self     self
+	// passed hears of each complete pass.
+	passed chan struct{}
+	// recalled: what failed here was looked into.
+	recalled sync.Once
+	// other is the version that is installed, when another one runs.
+	other string
 }
 
 // Open opens the store and everything around it. The error is store.ErrLocked
@@ -107,7 +115,8 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{Config: cfg, store: st, settings: settings, news: make(chan struct{}), outbox: make(chan struct{}, 1), replaced: make(chan struct{})}
+	s := &Service{Config: cfg, store: st, settings: settings, news: make(chan struct{}), outbox: make(chan struct{}, 1), passed: make(chan struct{}, 1)}
+	s.self.replaced = make(chan struct{})
 	if err := s.assemble(); err != nil {
 		st.Close()
 		return nil, err
@@ -125,17 +134,19 @@ func (s *Service) assemble() (err error) {
 		s.Log.Error("the identity cannot be read: this node holds what it was last told, without a link", "cause", err)
 		s.identity, s.unknown = nil, err
 	}
+	s.packages = packages.New(packages.Config{Layout: s.Layout, Content: s.content, Clock: s.Clock, Failed: s.failedPackage})
 	supervisor, why := process.Choose(s.Layout)
 	s.Log.Debug("processes are kept up", "by", why)
+	s.processes = process.New(process.Config{Layout: s.Layout, Supervisor: supervisor})
 	s.engine = &apply.Engine{
 		Store: s.store, Content: s, Layout: s.Layout, Clock: s.Clock, Log: s.Log, Mesh: s.mesh, Version: version.Running(),
 		Late: func() { s.loop.Trigger(s.ctx, loop.TriggerLate) },
 		// The kinds of resources: this map is the only list of them.
 		Kinds: map[declaration.Type]resource.Kind{
-			declaration.TypeFile:      file.New(file.Config{Layout: s.Layout, Content: s.content}),
-			declaration.TypeProcess:   process.New(process.Config{Layout: s.Layout, Supervisor: supervisor}),
+			declaration.TypeFile:      file.New(file.Config{Layout: s.Layout, Content: s.content, Failed: s.failedFile, Restored: s.processes.Restored}),
+			declaration.TypeProcess:   s.processes,
 			declaration.TypeUnit:      unit.New(unit.Config{Layout: s.Layout, Content: s.content, Records: s.store}),
-			declaration.TypePackage:   packages.New(packages.Config{Layout: s.Layout, Content: s.content, Clock: s.Clock}),
+			declaration.TypePackage:   s.packages,
 			declaration.TypeContainer: container.New(container.Config{Layout: s.Layout, Content: s.content, Clock: s.Clock}),
 		},
 	}
@@ -145,15 +156,27 @@ func (s *Service) assemble() (err error) {
 	if len(reports) > 0 {
 		s.last = &reports[0]
 	}
+	s.tally.remember(reports)
 	return err
 }
 
 // start runs the loop until Close. A command collects when it closes (keep.go).
 func (s *Service) start(beat beat) {
-	s.running.Go(func() { s.loop.Run(s.ctx, beat.every, beat.alive) })
+	s.tally.begun(s.Clock.Now(), beat.every)
+	s.running.Go(func() { s.loop.Run(s.ctx, beat.every, func() { s.feed(beat) }) })
 	if s.served {
+		s.running.Go(s.weigh)
 		s.running.Go(func() { s.collector.Run(s.ctx) })
 	}
+}
+
+// feed feeds the watchdog, if everything still moves: a service whose lock nobody
+// gives back answers nobody, and is to be started anew.
+func (s *Service) feed(beat beat) {
+	s.mu.Lock()
+	s.tally.feeding(s.Clock.Now())
+	s.mu.Unlock()
+	beat.alive()
 }
 
 // Close ends the pass in hand, the link and the loop, and closes the store.
@@ -207,7 +230,13 @@ func (s *Service) await(ctx context.Context, ok func() bool) bool {
 
 // pass is what the loop runs.
 func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
+	s.recalled.Do(func() { s.afterFailure(ctx) })
+	began := s.Clock.Now()
 	report, err := s.reconcile(ctx, trigger)
+	ended := s.Clock.Now()
+	if report != nil {
+		s.tally.date(report, err == nil)
+	}
 	if errors.Is(err, context.Canceled) && report != nil {
 		// What was done is in the history; the rest is for the next pass.
 		return loop.Result{Err: errors.Join(err, s.keepPart(*report))}
@@ -215,13 +244,20 @@ func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 	s.mu.Lock()
 	s.broken = err
 	s.mu.Unlock()
+	s.tally.passed(trigger, ended.Sub(began), ended, report, err)
 	if err != nil {
 		s.Log.Error("pass", "trigger", trigger, "cause", err)
 		report = nil
 	} else if report != nil {
+		s.sayInstalled(ctx, report)
 		err = s.record(*report)
 	}
-	s.changed()
+	if s.changed(); s.broken == nil {
+		select {
+		case s.passed <- struct{}{}:
+		default:
+		}
+	}
 	// Also when nothing could be recorded: the next version may be what helps.
 	s.lookAtSelf()
 	return loop.Result{Report: report, Err: err}
@@ -253,6 +289,9 @@ func (s *Service) record(report link.Report) error {
 	case s.outbox <- struct{}{}:
 	default:
 	}
+	if s.served {
+		s.weigh()
+	}
 	s.collector.Due()
 	return nil
 }
@@ -270,29 +309,11 @@ func (s *Service) reconcile(ctx context.Context, trigger string) (*link.Report, 
 	return s.engine.Reconcile(ctx, trigger, strings.Contains(trigger, loop.TriggerPerson))
 }
 
-// lookAtSelf ends the service when its binary was replaced: after the pass and
-// its record, never within.
-func (s *Service) lookAtSelf() {
-	if s.own == nil {
-		return
-	}
-	replaced, err := s.own.Replaced()
-	if err != nil {
-		s.Log.Error("own binary", "cause", err)
-		return
-	}
-	if replaced {
-		s.Log.Info("the binary was replaced: ending, so that the new one is started", "running", version.Running())
-		s.own = nil
-		close(s.replaced)
-	}
-}
-
 // keepPart keeps the report of a pass that was interrupted, if it did anything.
 func (s *Service) keepPart(report link.Report) error {
 	for _, r := range report.Resources {
 		if r.Outcome.Changed() || !r.Outcome.Good() {
-			report.Trigger += " (interrupted)"
+			report.Trigger += interruptedMark
 			err := s.store.AddReport(report, report.Mesh != "")
 			if err != nil {
 				s.Log.Error("what this pass did before it was interrupted is not in the history", "cause", err)
@@ -307,7 +328,7 @@ func (s *Service) keepPart(report link.Report) error {
 // pass that found everything as it was leaves no trace.
 func newsIn(before *link.Report, now link.Report) bool {
 	if before == nil || before.Declaration != now.Declaration || before.Mesh != now.Mesh || before.Epoch != now.Epoch ||
-		before.Version != now.Version {
+		before.Version != now.Version || before.Installed != now.Installed {
 		return true
 	}
 	said := map[string]link.ResourceReport{}

@@ -11,6 +11,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/host/link/client"
+	"github.com/nox-mesh/nox-mesh/internal/metrics"
 )
 
 // Host is every verb that needs the store. A Service does them itself; a
@@ -20,6 +21,8 @@ type Host interface {
 	Owned(ctx context.Context) ([]Owned, error)
 	// History returns the reports, the newest first.
 	History(ctx context.Context) ([]link.Report, error)
+	// Metrics says what is known in figures, and looks at nothing.
+	Metrics(ctx context.Context) ([]metrics.Family, error)
 	// Plan says what applying the document would do.
 	Plan(ctx context.Context, document []byte) ([]apply.Step, error)
 	// Apply applies a document a person gave.
@@ -28,6 +31,8 @@ type Host interface {
 	Bundle(ctx context.Context, r BundleRequest) (link.Report, error)
 	// Enrol enrols with the text of a token.
 	Enrol(ctx context.Context, token string) (Enrolled, error)
+	// Retire takes away what the host owns, and leaves the mesh.
+	Retire(ctx context.Context, r RetireRequest) (Retired, error)
 	// Pass reconciles now, and starts again what is as declared and failing.
 	Pass(ctx context.Context) (link.Report, error)
 }
@@ -46,11 +51,17 @@ const (
 type Status struct {
 	State State `json:"state"`
 	// Running: a service answers; else the command looked by itself.
-	Running bool   `json:"running"`
-	Version string `json:"version"`
-	Mesh    string `json:"mesh,omitempty"`
-	Node    string `json:"node,omitempty"`
-	NodeID  string `json:"node_id,omitempty"`
+	Running bool `json:"running"`
+	// Since is when that service started.
+	Since time.Time `json:"since,omitzero"`
+	// Version is the one that runs; Installed is the one on the disk, when it differs.
+	Version   string `json:"version"`
+	Installed string `json:"installed,omitempty"`
+	// Failed is a version that could not live here, until another proves itself.
+	Failed *FailedHost `json:"failed,omitempty"`
+	Mesh   string      `json:"mesh,omitempty"`
+	Node   string      `json:"node,omitempty"`
+	NodeID string      `json:"node_id,omitempty"`
 	// Declaration is the one in force.
 	Declaration *store.Wanted `json:"declaration,omitempty"`
 	// Owned counts the owned resources.
@@ -82,6 +93,11 @@ type Off struct {
 	There string `json:"there"`
 	// Differences say more, one phrase each.
 	Differences []string `json:"differences,omitempty"`
+	// Since is the end of the first of the passes in a row that did not find it, or
+	// make it, as declared. What only a look found has none.
+	Since time.Time `json:"since,omitzero"`
+	// Times is how many passes in a row that were, of those the running service made.
+	Times int `json:"times,omitempty"`
 }
 
 // Owned is one owned resource.

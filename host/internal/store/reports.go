@@ -87,6 +87,18 @@ func (s *Store) Unsent() ([]link.Report, error) {
 	return out, err
 }
 
+// Queued is how many reports the control plane has not seen.
+func (s *Store) Queued() (n int, err error) {
+	err = s.view("the unsent reports", func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bucketUnsent).Cursor()
+		for k, _ := c.First(); k != nil; k, _ = c.Next() {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
 // MarkSent says that the control plane has the report.
 func (s *Store) MarkSent(id string) error {
 	return s.update("that a report was sent", func(tx *bbolt.Tx) error {

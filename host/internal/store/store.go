@@ -42,6 +42,15 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 )
 
+const (
+	// mapped is how much of the file is mapped from the start, in bytes: of addresses,
+	// and of nothing else. A file that outgrows what is mapped is mapped anew, which an
+	// ext4 that had an error refuses (EROFS), and bbolt then reads nothing any more.
+	mapped = 64 << 20
+	// growth is by how much the file grows; as large as what is mapped otherwise.
+	growth = 64 << 10
+)
+
 // format is the version of the layout below.
 const format = 1
 
@@ -117,7 +126,7 @@ func open(path string, readOnly bool) (*bbolt.DB, error) {
 		return nil, damagedError{errors.New("it is empty")}
 	}
 	db, err := guard(func() (*bbolt.DB, error) {
-		return bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 50 * time.Millisecond, ReadOnly: readOnly})
+		return bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 50 * time.Millisecond, ReadOnly: readOnly, InitialMmapSize: mapped})
 	})
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, ErrLocked
@@ -128,6 +137,7 @@ func open(path string, readOnly bool) (*bbolt.DB, error) {
 		}
 		return nil, err
 	}
+	db.AllocSize = growth
 	if fresh {
 		if err := durable.SyncDir(filepath.Dir(path)); err != nil {
 			db.Close()

@@ -16,6 +16,9 @@ const (
 	SourceBundle Source = "bundle"
 	SourceFile   Source = "file"
 	SourceLink   Source = "link"
+	// SourceRetire is the last declaration of a machine that is retired: nothing.
+	// Until its identity is gone, nothing of its mesh comes after it.
+	SourceRetire Source = "retire"
 )
 
 // Wanted is the declaration in force.
@@ -35,6 +38,8 @@ type Wanted struct {
 	At     time.Time `json:"at"`
 	// Bundle is the digest of the bundle it came in, if it did.
 	Bundle string `json:"bundle,omitempty"`
+	// Leave: what it does not name is released, not removed.
+	Leave bool `json:"leave,omitempty"`
 	// Document is the declaration, as it was written.
 	Document []byte `json:"-"`
 }

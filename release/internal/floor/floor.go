@@ -53,6 +53,9 @@ type Spec struct {
 	Host []byte
 	// License is the text of the licence.
 	License []byte
+	// Share are small files by their paths below share, where the installer lays
+	// them: the manual page and what shells complete with.
+	Share map[string][]byte
 	// Roots is the chain of release roots, oldest first.
 	Roots [][]byte
 	// Signer signs the manifest.
@@ -97,6 +100,9 @@ func (s Spec) members() []member {
 	}
 	for i, r := range s.Roots {
 		list = append(list, member{fmt.Sprintf("%s/%d.root.json", memberTrust, i+1), 0o644, r})
+	}
+	for path, content := range s.Share {
+		list = append(list, member{"share/" + path, 0o644, content})
 	}
 	slices.SortFunc(list, func(a, b member) int { return strings.Compare(a.path, b.path) })
 	return append(list, member{memberBinary, 0o755, s.Host})

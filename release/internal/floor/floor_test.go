@@ -32,6 +32,7 @@ func spec(t *testing.T) Spec {
 		Version: "1.0.0", Architecture: "x86_64", Time: time.Unix(1700000000, 999),
 		Host: []byte("#!/bin/sh\necho host\n"), License: []byte("licence\n"),
 		Roots: [][]byte{[]byte("root 1"), []byte("root 2")}, Signer: key,
+		Share: map[string][]byte{"man/man8/mesh-host.8": []byte(".TH\n")},
 	}
 }
 
@@ -86,7 +87,7 @@ func TestTarballFollowsTheRules(t *testing.T) {
 	const top = "nox-mesh-host-1.0.0/"
 	want := top + " " + strings.Join([]string{
 		top + "MANIFEST", top + "MANIFEST.sigstore.json", top + "LICENSE", top + "host.toml", top + "share/",
-		top + "share/nox-mesh/", top + "share/nox-mesh/trust/", top + "share/nox-mesh/trust/1.root.json",
+		top + "share/man/", top + "share/man/man8/", top + "share/man/man8/mesh-host.8", top + "share/nox-mesh/", top + "share/nox-mesh/trust/", top + "share/nox-mesh/trust/1.root.json",
 		top + "share/nox-mesh/trust/2.root.json", top + "mesh-host"}, " ")
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("members\n%s\nwant\n%s", got, want)

@@ -15,7 +15,7 @@ import (
 func (p *packing) floor(host Program) error {
 	spec := floor.Spec{
 		Version: p.Version, Architecture: host.Architecture, Time: p.time(),
-		Host: host.content, License: p.license, Roots: p.Signer.Roots, Signer: p.Signer.Key,
+		Host: host.content, License: p.license, Share: p.texts["mesh-host"].Files("mesh-host"), Roots: p.Signer.Roots, Signer: p.Signer.Key,
 	}
 	if err := floor.Write(p.dir, spec); err != nil {
 		return err

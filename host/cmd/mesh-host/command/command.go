@@ -47,9 +47,9 @@ Every other node:    mesh-host install
 	root.PersistentFlags().StringVar(&p.root, "root", "", "put every path under this `DIR` (default: NOX_ROOT, else the machine itself)")
 	cli.LoudnessFlags(root, &p.json, &p.quiet, &p.verbose)
 	root.AddCommand(
-		p.install(), p.uninstall(),
+		p.install(), p.uninstall(), p.retire(),
 		p.bootstrap(), p.enrol(),
-		p.status(), p.owned(), p.history(), p.profile(),
+		p.status(), p.owned(), p.history(), p.logs(), p.metrics(), p.profile(),
 		p.plan(), p.apply(), p.reconcile(),
 		p.verify(), p.bundle(),
 		p.schema(), p.run(), p.version(), manpage.Command(),

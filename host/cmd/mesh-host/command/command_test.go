@@ -236,7 +236,7 @@ func TestTheArchitectureHasOneName(t *testing.T) {
 
 func TestEveryCommandHasAnExample(t *testing.T) {
 	m := newMachine(t)
-	for _, verb := range []string{"install", "uninstall", "bootstrap", "enrol", "status", "owned", "history", "profile", "plan", "apply", "reconcile",
+	for _, verb := range []string{"install", "uninstall", "retire", "bootstrap", "enrol", "status", "owned", "history", "logs", "metrics", "profile", "plan", "apply", "reconcile",
 		"verify", "bundle inspect", "bundle verify", "schema", "run", "version", "completion", "completion bash", "help"} {
 		if out, _ := m.host(0, append(strings.Fields(verb), "--help")...); !strings.Contains(out, "\nExamples:\n  ") {
 			t.Errorf("%s has none", verb)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nox-mesh/nox-mesh/host/internal/supervise"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
 
@@ -17,6 +18,9 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv("COMMAND_TEST_PROGRAM") == "1" {
 		os.Exit(cli.Main("mesh-host", Run))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "shim" { // the launcher's copy runs it
+		os.Exit(supervise.Main(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }

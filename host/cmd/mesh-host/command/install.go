@@ -1,25 +1,23 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/nox-mesh/nox-mesh/host/internal/service"
 	"github.com/nox-mesh/nox-mesh/installer"
-	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
 func (p *program) install() *cobra.Command {
-	o := installer.Options{}
+	o, handOver := installer.Options{}, false
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install the host from the unpacked tarball this binary lies in",
@@ -29,12 +27,23 @@ Where systemd runs, the service is enabled and started.
 
 Every file is checked against the tarball's signed manifest before the machine
 is touched. Running it again changes nothing; running that of a newer tarball
-is the upgrade.`,
+is the upgrade.
+
+Where a package owns the host, install is refused. With --hand-over it installs
+nothing: the tarball's host makes way for the package's, which is what the package
+itself asks for when it is installed. State, configuration and what a person
+changed stay.`,
 		Example: "  curl -fsSL https://example.org/nox-mesh-host-1.0.0-linux-x86_64.tar.gz | tar -xz\n  sudo ./nox-mesh-host-1.0.0/mesh-host install",
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := p.layout()
 			if err != nil {
 				return err
+			}
+			if !p.quiet && !p.json {
+				o.Out = p.std.Err
+			}
+			if handOver {
+				return p.handOver(c, l, o.Out)
 			}
 			self, err := os.Executable()
 			if err != nil {
@@ -44,9 +53,6 @@ is the upgrade.`,
 			if _, err := os.Stat(filepath.Join(o.From, pkgbuild.ManifestName)); errors.Is(err, fs.ErrNotExist) {
 				return fault.Usagef("cannot install: %q does not lie in an unpacked tarball", self).
 					Hint("run the mesh-host of the tarball: ./nox-mesh-host-VERSION/mesh-host install")
-			}
-			if !p.quiet && !p.json {
-				o.Out = p.std.Err
 			}
 			s, err := installer.Install(c.Context(), o)
 			if err != nil {
@@ -60,7 +66,25 @@ is the upgrade.`,
 	f.BoolVar(&o.NoStart, "no-start", false, "neither enable nor start the service")
 	f.BoolVar(&o.AllowOlder, "allow-older", false, "install a tarball that is older than what is installed")
 	f.StringVar(&o.ExpectRoot, "expect-root", "", "refuse a release root that has not this `SHA256`")
+	f.BoolVar(&handOver, "hand-over", false, "install nothing: have the tarball's host make way for the package's")
+	for _, other := range []string{"prefix", "no-start", "allow-older", "expect-root"} {
+		c.MarkFlagsMutuallyExclusive("hand-over", other)
+	}
 	return c
+}
+
+// handOver is install --hand-over.
+func (p *program) handOver(c *cobra.Command, l layout.Layout, out io.Writer) error {
+	s, err := installer.HandOver(c.Context(), installer.HandOverOptions{Layout: l, Pass: asker{p}, Out: out})
+	if err != nil {
+		return err
+	}
+	return p.print(s, func() error {
+		if len(s.Removed) == 0 && !p.quiet {
+			fmt.Fprintln(p.std.Out, "nothing of a tarball's is here: the package's host is the only one")
+		}
+		return nil
+	})
 }
 
 func (p *program) printInstalled(s installer.Summary) error {
@@ -77,7 +101,7 @@ func (p *program) printInstalled(s installer.Summary) error {
 	}
 	if s.Service == "none" {
 		run := p.started(s.Binary)
-		fmt.Fprintf(p.std.Out, "no service manager starts it here: keep %q running yourself\n", run)
+		fmt.Fprintf(p.std.Out, "systemd does not run here: have whatever you have keep this up:\n  %s\n", run)
 	}
 	return nil
 }
@@ -86,72 +110,7 @@ func (p *program) printInstalled(s installer.Summary) error {
 func (p *program) started(binary string) string {
 	l, err := p.layout()
 	if err != nil || l.IsMachine() {
-		return binary + " run"
+		return pkgbuild.LauncherPath + " launch " + binary
 	}
 	return l.Path(binary) + " run --root " + l.Root
-}
-
-func (p *program) uninstall() *cobra.Command {
-	o := installer.UninstallOptions{}
-	c := &cobra.Command{
-		Use:   "uninstall",
-		Short: "Take the host away again",
-		Long: `Take away exactly what install laid down. What a person changed stays, and so
-does the host's state unless --purge.
-
-While the host owns resources it is refused: they would stay with nobody to
-look after them. On a machine that is in no mesh, apply a declaration without
-resources first. A node takes none but its mesh's: undeclare there what is
-declared for it ("mesh-controller undeclare"). Or say --keep-resources.`,
-		Example: "  mesh-host uninstall\n  mesh-host uninstall --keep-resources",
-		RunE: func(c *cobra.Command, _ []string) error {
-			l, err := p.layout()
-			if err != nil {
-				return err
-			}
-			o.Layout, o.Owner = l, asker{p}
-			s, err := installer.Uninstall(c.Context(), o)
-			if err != nil {
-				return err
-			}
-			return p.print(s, func() error {
-				var rows [][]string
-				for _, f := range s.Removed {
-					rows = append(rows, []string{"removed", f})
-				}
-				for _, f := range s.Kept {
-					rows = append(rows, []string{"kept", f})
-				}
-				if err := cli.Table(p.std.Out, []string{"WHAT", "PATH"}, rows); err != nil || o.Purge {
-					return err
-				}
-				_, err := fmt.Fprintln(p.std.Out, "the host's state stays; mesh-host uninstall --purge takes it away as well")
-				return err
-			})
-		},
-	}
-	c.Flags().BoolVar(&o.KeepResources, "keep-resources", false, "leave what the host owns on the machine, unmanaged")
-	c.Flags().BoolVar(&o.Purge, "purge", false, "take the state away as well: store, identity, content")
-	return c
-}
-
-// asker asks the host what the installer must know of it.
-type asker struct{ p *program }
-
-// Owns implements installer.Owner.
-func (a asker) Owns(ctx context.Context) (n int, err error) {
-	err = a.p.ask(ctx, func(h service.Host) error {
-		list, err := h.Owned(ctx)
-		n = len(list)
-		return err
-	})
-	return n, err
-}
-
-// Pass implements installer.Passer.
-func (a asker) Pass(ctx context.Context) error {
-	return a.p.ask(ctx, func(h service.Host) error {
-		_, err := h.Pass(ctx)
-		return err
-	})
 }

@@ -33,7 +33,7 @@ SIGHUP: host.toml is read again.`,
 }
 
 // journal is the log of the service: one line a change, none for a pass that
-// changed nothing.
+// changed nothing. In the journal each has its priority.
 func (p *program) journal() *slog.Logger {
 	level := slog.LevelInfo
 	switch {
@@ -42,5 +42,9 @@ func (p *program) journal() *slog.Logger {
 	case p.quiet:
 		level = slog.LevelError
 	}
-	return slog.New(slog.NewTextHandler(p.std.Err, &slog.HandlerOptions{Level: level}))
+	o := &slog.HandlerOptions{Level: level}
+	if toJournal(p.std.Err) {
+		return slog.New(journalHandler(p.std.Err, o))
+	}
+	return slog.New(slog.NewTextHandler(p.std.Err, o))
 }

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,6 +61,15 @@ func (k *Kind) check(ctx context.Context, want resource.Want, prior *resource.Re
 	st.Same = len(st.Differences) == 0
 	if !st.Same && is.Held != "" {
 		return st, resource.Held{Why: fmt.Sprintf("%s: %s", strings.Join(st.Differences, ", "), is.Held)}
+	}
+	if !st.Same && p.Name == own && k.Failed != nil {
+		version, err := k.version(ctx, p)
+		if err != nil {
+			return st, err
+		}
+		if why := k.Failed(cmp.Or(version, is.Version), p.Source); why != "" {
+			return st, resource.Held{Why: why}
+		}
 	}
 	// The host's own is the package that every machine has before a declaration.
 	st.Foreign = st.Exists && !st.Same && prior == nil && hand == nil && p.Name != own

@@ -57,9 +57,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// own is the package of the host itself.
-const own = "nox-mesh-host"
-
 // A Manager is a package manager. Its methods that take a context run it; it
 // has no lock then that another holds.
 type Manager interface {
@@ -97,6 +94,10 @@ type Config struct {
 	Manager Manager
 	// Trust is who may sign packages; nil is whom the machine trusts.
 	Trust func() (*trust.Policy, error)
+	// Failed says why the host's own package, in this version or from this source
+	// ("" if it is not known), is not to be installed: it was, and could not live
+	// here. It is "" for every other; nil when none ever failed.
+	Failed func(version string, source digest.Digest) string
 }
 
 // A Kind applies package resources.

@@ -128,13 +128,8 @@ func (k *Kind) takeAway(ctx context.Context, name string, record resource.Record
 // isHost reports whether the host's own binary is of the package.
 func (k *Kind) isHost(is database.Package) bool {
 	for _, f := range is.Files {
-		if path.Base(f.Path) != layout.HostName {
-			continue
-		}
-		for _, prefix := range k.Layout.Prefixes() {
-			if f.Path == path.Join(prefix, "bin", layout.HostName) {
-				return true
-			}
+		if path.Base(f.Path) == layout.HostName && k.isBinary(f.Path) {
+			return true
 		}
 	}
 	return false

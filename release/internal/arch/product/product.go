@@ -11,7 +11,9 @@ package product
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,8 +125,8 @@ func (b *builder) program(name string, s Spec) {
 		b.err = err
 	}
 	b.add(&files.Content{Source: source, Destination: "/usr/bin/" + name, FileInfo: &files.ContentFileInfo{Mode: 0o755}})
-	b.text("/usr/share/man/man8/"+name+".8", s.Texts.Man)
-	b.text("/usr/share/bash-completion/completions/"+name, s.Texts.Bash)
-	b.text("/usr/share/zsh/site-functions/_"+name, s.Texts.Zsh)
-	b.text("/usr/share/fish/vendor_completions.d/"+name+".fish", s.Texts.Fish)
+	texts := s.Texts.Files(name)
+	for _, path := range slices.Sorted(maps.Keys(texts)) {
+		b.text("/usr/share/"+path, texts[path])
+	}
 }

@@ -14,6 +14,16 @@ import (
 // complete its commands with.
 type Texts struct{ Man, Bash, Zsh, Fish []byte }
 
+// Files are the texts of the program name by where they lie, relative to share.
+func (t Texts) Files(name string) map[string][]byte {
+	return map[string][]byte{
+		"man/man8/" + name + ".8":                     t.Man,
+		"bash-completion/completions/" + name:         t.Bash,
+		"zsh/site-functions/_" + name:                 t.Zsh,
+		"fish/vendor_completions.d/" + name + ".fish": t.Fish,
+	}
+}
+
 // Describe runs the program at path, which must be one for this machine, and
 // takes down what it says of itself.
 func Describe(ctx context.Context, path string) (Texts, error) {

@@ -70,6 +70,24 @@ func (m *Manager) Install(ctx context.Context, name, version, file string) error
 	return err
 }
 
+// cached is where pacman keeps what it fetched (pacman.conf(5), CacheDir).
+const cached = "/var/cache/pacman/pkg"
+
+// Cached is the file of a package that pacman fetched once, or "".
+func (m *Manager) Cached(name, version string) string {
+	// The name ends with the architecture and the compressor.
+	found, err := filepath.Glob(filepath.Join(m.layout.Path(cached), name+"-"+version+"-*.pkg.tar*"))
+	if err != nil {
+		return ""
+	}
+	for _, f := range found {
+		if !strings.HasSuffix(f, ".sig") && !strings.HasSuffix(f, ".part") {
+			return f
+		}
+	}
+	return ""
+}
+
 // Remove removes the package and nothing else.
 func (m *Manager) Remove(ctx context.Context, name string) error { return m.run(ctx, "-R", "--", name) }
 
@@ -80,7 +98,7 @@ func (m *Manager) run(ctx context.Context, args ...string) error {
 	if !m.layout.IsMachine() {
 		args = append([]string{
 			"--root", m.layout.Root, "--dbpath", m.layout.Path("/var/lib/pacman"), "--config", m.layout.Path(config),
-			"--cachedir", m.layout.Path("/var/cache/pacman/pkg"), "--gpgdir", m.layout.Path("/etc/pacman.d/gnupg"),
+			"--cachedir", m.layout.Path(cached), "--gpgdir", m.layout.Path("/etc/pacman.d/gnupg"),
 			"--hookdir", m.layout.Path("/etc/pacman.d/hooks"), "--logfile", m.layout.Path("/var/log/pacman.log"),
 		}, args...)
 	}
