@@ -30,6 +30,8 @@ var contract = map[string][]int{
 	"C": {1, 2, 3, 4, 5, 6},                      // containers
 	"R": {1, 2, 3, 4, 5, 6, 7, 8, 9, 11},         // processes that run
 	"H": {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13}, // the host's loop and store
+	"S": {1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13},   // replacing itself
+	"I": {1, 4, 5, 8, 10, 11, 12, 13, 14},        // installing
 	"T": {3, 10, 14, 17, 19, 20, 21, 22, 26, 27, 30, 31, // bundles
 		32, 35, 36, 39, 41, 42, 43, 46, 47, 51, 54},
 }

@@ -4,14 +4,10 @@ package machinetest
 
 import (
 	"encoding/json"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nox-mesh/nox-mesh/lab/firstnode"
 	"github.com/nox-mesh/nox-mesh/lab/machine"
@@ -20,28 +16,11 @@ import (
 // newer is the version after firstnode.Version.
 const newer = "0.0.1"
 
-// newerRelease makes a release of the same source and publisher, as a newer
-// version, and returns its tarball.
+// newerRelease returns the tarball of a release of the same source and
+// publisher, as a newer version.
 func newerRelease(t *testing.T) string {
 	t.Helper()
-	publisher := filepath.Dir(release(t))
-	out := filepath.Join(t.TempDir(), "dist")
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	build := exec.Command(filepath.Join(publisher, "bin/mesh-release"), "build", "--version", newer, "--arch", arch,
-		"--source", strings.TrimSpace(string(module)), "--counter", strconv.FormatInt(time.Now().Unix(), 10), "--out", out,
-		"--keys", filepath.Join(publisher, "keys"), "--passphrase-file", filepath.Join(publisher, "passphrase"))
-	if msg, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot make a newer release: %v\n%s", err, msg)
-	}
-	found, err := filepath.Glob(filepath.Join(out, "nox-mesh-host-*.tar.gz"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("the newer release has %d tarballs (%v)", len(found), err)
-	}
-	return found[0]
+	return one(t, built(t, newer, nil), "nox-mesh-host-*.tar.gz")
 }
 
 // TestInstallFromTheFirstDayToTheLast is what happens to a machine over the
@@ -124,10 +103,10 @@ func TestInstallFromTheFirstDayToTheLast(t *testing.T) {
 	}
 
 	// Away, with the resources left; and back.
-	if out, err := alpha.Run(t.Context(), "mesh-host", "uninstall"); machine.ExitCode(err) != 3 {
+	if out, err := alpha.Run(t.Context(), "mesh-host", "uninstall", "--yes"); machine.ExitCode(err) != 3 {
 		t.Errorf("uninstall of what is owned: %v\n%s", err, out)
 	}
-	alpha.Must("mesh-host", "uninstall", "--keep-resources")
+	alpha.Must("mesh-host", "uninstall", "--yes", "--keep-resources")
 	if out, _ := alpha.Run(t.Context(), "systemctl", "is-active", "mesh-host"); out == "active" {
 		t.Error("the host runs after its uninstall")
 	}
@@ -146,7 +125,7 @@ func TestInstallFromTheFirstDayToTheLast(t *testing.T) {
 	// The last day.
 	alpha.WriteFile("/root/none.json", 0o600, `{"schema": 1, "name": "web", "generation": 2, "resources": []}`)
 	alpha.Must("mesh-host", "apply", "/root/none.json")
-	alpha.Must("mesh-host", "uninstall", "--purge")
+	alpha.Must("mesh-host", "uninstall", "--yes", "--purge")
 	after := listing(alpha)
 	kept := slices.DeleteFunc(slices.Clone(after), func(l string) bool { return strings.HasPrefix(l, "/etc/nox-mesh") })
 	same(t, "the last uninstall", before, kept)

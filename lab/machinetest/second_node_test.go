@@ -94,10 +94,16 @@ func holds(t *testing.T, m *machine.Machine, path, text string) bool {
 // await waits for something that other machines do in their own time.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	end := time.Now().Add(time.Minute)
+	awaitFor(t, time.Minute, what, ok)
+}
+
+// awaitFor is await for what takes its time.
+func awaitFor(t *testing.T, long time.Duration, what string, ok func() bool) {
+	t.Helper()
+	end := time.Now().Add(long)
 	for !ok() {
 		if time.Now().After(end) {
-			t.Fatalf("a minute passed, and not yet: %s", what)
+			t.Fatalf("%s passed, and not yet: %s", long, what)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
