@@ -89,7 +89,9 @@ type Service struct {
 	// programs that may have failed here.
 	packages  *packages.Kind
 	processes *process.Kind
-	self     self
+	self      self
+	// refusals are new hosts that do not run here.
+	refusals refusals
 	// passed hears of each complete pass.
 	passed chan struct{}
 	// recalled: what failed here was looked into.
@@ -143,7 +145,7 @@ func (s *Service) assemble() (err error) {
 		Late: func() { s.loop.Trigger(s.ctx, loop.TriggerLate) },
 		// The kinds of resources: this map is the only list of them.
 		Kinds: map[declaration.Type]resource.Kind{
-			declaration.TypeFile:      file.New(file.Config{Layout: s.Layout, Content: s.content, Failed: s.failedFile, Restored: s.processes.Restored}),
+			declaration.TypeFile:      file.New(file.Config{Layout: s.Layout, Content: s.content, Vet: s.vet, Failed: s.failedFile, Restored: s.processes.Restored}),
 			declaration.TypeProcess:   s.processes,
 			declaration.TypeUnit:      unit.New(unit.Config{Layout: s.Layout, Content: s.content, Records: s.store}),
 			declaration.TypePackage:   s.packages,

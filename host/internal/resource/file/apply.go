@@ -56,6 +56,11 @@ func (k *Kind) apply(ctx context.Context, want resource.Want, prior *resource.Re
 	if err := w.mayReplace(have); err != nil {
 		return err
 	}
+	if k.vet != nil && w.Kind == file && w.file.Source != "" && have.Digest != w.Digest {
+		if err := k.vet(ctx, w.file.Path, w.Digest); err != nil {
+			return err
+		}
+	}
 	if err := k.keep(ctx, p, have, w, want.Resource.TakeOver, prior, found); err != nil {
 		return err
 	}

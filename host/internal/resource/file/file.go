@@ -88,6 +88,9 @@ type Content interface {
 type Config struct {
 	Layout  layout.Layout
 	Content Content
+	// Vet returns why content is not to be put at path: the host's own program is
+	// tried before the one that runs is replaced. nil: anything may.
+	Vet func(ctx context.Context, path string, d digest.Digest) error
 	// Failed says how content failed here as the program at path, or "". It is
 	// asked of what is not as declared; nil: nothing ever failed.
 	Failed func(path string, d digest.Digest) (why string)
@@ -100,6 +103,7 @@ type Config struct {
 type Kind struct {
 	layout   layout.Layout
 	content  Content
+	vet      func(ctx context.Context, path string, d digest.Digest) error
 	failed   func(path string, d digest.Digest) (why string)
 	restored func(path string, d digest.Digest) bool
 	// root says that owners can be set.
@@ -118,7 +122,7 @@ type Kind struct {
 func New(c Config) *Kind {
 	euid := os.Geteuid()
 	return &Kind{
-		layout: c.Layout, content: c.Content, failed: c.Failed, restored: c.Restored,
+		layout: c.Layout, content: c.Content, vet: c.Vet, failed: c.Failed, restored: c.Restored,
 		root: euid == 0, euid: uint32(euid), making: &sync.Mutex{},
 	}
 }
