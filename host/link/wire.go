@@ -176,7 +176,8 @@ type DeclarationMessage struct {
 type Report struct {
 	// ID is 32 hex digits, made by the host.
 	ID string `json:"id"`
-	// Source is "bundle", "file" or "link"; Mesh and Epoch are set with "link".
+	// Source is "bundle", "file", "link" or "retire"; Mesh and Epoch are set with the
+	// last two.
 	Source      string    `json:"source"`
 	Mesh        string    `json:"mesh,omitempty"`
 	Epoch       uint64    `json:"epoch,omitempty"`

@@ -18,7 +18,7 @@ import (
 
 // exposed is how exposed systemd-analyze may call the unit, of ten; docs/unit.md says
 // what a root host cannot give up. It is for people to lower.
-const exposed = 9.5
+const exposed = 9.4
 
 // TestTheUnitIsSound: systemd has nothing to say of it where its programs are, and it
 // does not become more exposed.
@@ -135,12 +135,16 @@ func TestTheUnitTakesNothingFromThoseItStarts(t *testing.T) {
 		}
 	}
 
-	// The device list binds who is in the unit's control group, where the kernel has
-	// it (a machine in a container may not).
+	// The device list binds who is in the unit's control group. systemd-nspawn forbids
+	// bpf(2) unless told otherwise, and systemd then goes on without the list.
+	const node = "mknod /root/node b 7 201"
+	if _, err := m.Run(t.Context(), "systemd-run", "--quiet", "--wait", "--collect", "--property=DevicePolicy=closed", "sh", "-c", node); err == nil {
+		t.Log("no unit of this machine can be kept from devices: the host's is not tried")
+		return
+	}
 	group := "/sys/fs/cgroup" + m.Must("systemctl", "show", "-P", "ControlGroup", "mesh-host") + "/cgroup.procs"
-	if out, err := m.Run(t.Context(), "sh", "-c", "echo $$ > "+group+" && mknod /root/node b 7 201"); err == nil {
+	if out, err := m.Run(t.Context(), "sh", "-c", "echo $$ > "+group+" && "+node); err == nil {
 		t.Errorf("a device can be made in the host's control group: %s", out)
 	}
-	m.Must("rm", "-f", "/root/node")
-	m.Must("sh", "-c", "mknod /root/node b 7 201 && rm /root/node")
+	m.Must("sh", "-c", node)
 }

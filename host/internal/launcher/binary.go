@@ -51,11 +51,26 @@ func compare(a, b string) (same bool, sum string, err error) {
 			return false, "", err
 		}
 	}
-	h := sha256.New()
-	if _, err := io.Copy(h, fb); err != nil {
-		return false, "", err
+	sum, err = hash(fb)
+	return false, sum, err
+}
+
+// digest is that of the program at path.
+func digest(path string) (string, error) {
+	f, _, err := open(path)
+	if err != nil {
+		return "", err
 	}
-	return false, "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+	defer f.Close()
+	return hash(f)
+}
+
+func hash(r io.Reader) (string, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, r); err != nil {
+		return "", err
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
 func sameBytes(a, b io.Reader) (bool, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +33,12 @@ func TestS02KillAnywhere(t *testing.T) {
 			for _, calls := range []string{"pwrite64", "write", "fsync", "renameat,renameat2,rename", "unlinkat,unlink", "fchmod"} {
 				for n := 1; ; n++ {
 					m := newMachine(t, c.installed)
+					if c.serves == "1.1.0" {
+						// Another failed before it.
+						if err := change(filepath.Dir(m.launcher), func(s *State) bool { s.Failed = &Failed{Digest: "sha256:x", Back: true}; return true }); err != nil {
+							t.Fatal(err)
+						}
+					}
 					cmd := exec.Command(strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace="+calls,
 						"-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", calls, n), m.launcher, "launch", m.binary)
 					cmd.Env = append(c.env, "PATH="+os.Getenv("PATH"), "LAUNCHER_TEST_COPY="+m.launcher)
@@ -50,7 +57,7 @@ func TestS02KillAnywhere(t *testing.T) {
 						t.Errorf("%s %d: put back, and what failed is not known: %+v", calls, n, s)
 					}
 					m.host(c.serves, "prove")
-					if !m.is(m.launcher, []byte(program(t, c.serves))) || !m.is(m.binary, []byte(program(t, c.serves))) || m.state().Trial != nil {
+					if !m.is(m.launcher, []byte(program(t, c.serves))) || !m.is(m.binary, []byte(program(t, c.serves))) || m.state().Trial != nil || (m.state().Failed != nil) != (c.serves == "1.0.0") {
 						t.Errorf("%s %d: it did not come to rest: %+v", calls, n, m.state())
 					}
 					m.alone()

@@ -99,6 +99,9 @@ func (l *launch) start() int {
 	if l.state, err = Read(l.dir); err != nil {
 		l.say("what it counted is begun anew: %v", err)
 	}
+	if l.state.Sequence == 0 {
+		l.write() // it has its room from now on, also when the disk is full
+	}
 	same, sum, err := compare(l.own, l.binary)
 	switch failed := l.state.Failed; {
 	case err != nil:
@@ -193,7 +196,12 @@ func (l *launch) again(program string) int {
 	switch t := l.state.Trial; {
 	case t == nil:
 	case !t.Again:
-		l.state.Trial = nil // the successor was taken away again
+		// The successor was taken away again; or it became the copy, and was killed
+		// before it could say so.
+		if sum, err := digest(l.own); err == nil && sum == t.Digest {
+			l.state.Failed = nil
+		}
+		l.state.Trial = nil
 		l.write()
 	case t.Starts >= Limit:
 		// Whoever starts the unit by hand has another few starts.
@@ -240,7 +248,7 @@ func ended(dir, result, code, status string) error {
 		if s.Trial == nil || s.Trial.Starts == 0 || result == "" {
 			return false
 		}
-		if result == "success" && code == "killed" {
+		if result == "success" && code == "killed" && status == "TERM" {
 			// By SIGTERM, before it could say that it was asked to stop.
 			s.Trial.Starts--
 		} else {

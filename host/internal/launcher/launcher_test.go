@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -29,8 +30,14 @@ func TestS07S08WithoutASuccessorNothingIsCountedOrPutBack(t *testing.T) {
 	for range 50 { // it crashes, again and again
 		m.host("1.0.0")
 	}
-	if s := m.state(); s.Sequence != 0 {
-		t.Errorf("the launcher wrote a state: %+v", s)
+	before, err := os.ReadFile(filepath.Join(filepath.Dir(m.launcher), StateFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.host("1.0.0")
+	after, err := os.ReadFile(filepath.Join(filepath.Dir(m.launcher), StateFile))
+	if s := m.state(); err != nil || !bytes.Equal(before, after) || s.Trial != nil || s.Failed != nil {
+		t.Errorf("something is counted: %+v, %v", s, err)
 	}
 	m.alone()
 }
@@ -139,6 +146,51 @@ func TestAStartThatSomebodyEndedDoesNotCount(t *testing.T) {
 				t.Errorf("a good version was put back: %+v", s.Failed)
 			}
 		})
+	}
+}
+
+// What the service manager calls a success besides (systemd.service(5),
+// SuccessExitStatus) is no stop that somebody asked for.
+func TestASignalThatNobodySentCounts(t *testing.T) {
+	for _, signal := range []string{"HUP", "INT", "PIPE"} {
+		m := newMachine(t, program(t, "1.1.0"))
+		for range Limit {
+			m.host("1.1.0")
+			m.env = []string{"SERVICE_RESULT=success", "EXIT_CODE=killed", "EXIT_STATUS=" + signal}
+			m.command(m.launcher, "post")
+			m.env = nil
+		}
+		m.host("1.0.0")
+	}
+}
+
+// TestS09AFullDiskDoesNotSwitchItOff: the count has its room before the disk is full.
+func TestS09AFullDiskDoesNotSwitchItOff(t *testing.T) {
+	m := newMachine(t, program(t, "1.0.0"))
+	dir := filepath.Dir(m.launcher)
+	if err := syscall.Mount("nox-test", dir, "tmpfs", 0, "size=64m,mode=755"); err != nil {
+		t.Skipf("nothing can be mounted: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	m.put(m.launcher, program(t, "1.0.0"))
+	m.host("1.0.0")
+	full, err := os.Create(filepath.Join(dir, "full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = full.Write(make([]byte, 1<<20))
+	}
+	full.Close()
+	m.put(m.binary, []byte(bad))
+	for range Limit {
+		if _, code := m.start(); code != 1 {
+			t.Fatalf("exit %d", code)
+		}
+	}
+	m.host("1.0.0")
+	if f := m.state().Failed; f == nil || !f.Back {
+		t.Errorf("failed: %+v", f)
 	}
 }
 

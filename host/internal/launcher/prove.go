@@ -55,8 +55,8 @@ func StoppedByRequest(dir string) error {
 
 // Prove is what the host calls once the version that runs has shown that it
 // lives: the copy is made what runs, and nothing is counted any more. It reports
-// whether there was anything to prove. It is for one that Given knows nothing
-// of, too: that proves the copy itself.
+// whether there was anything to prove. One that runs for want of
+// what is installed (Given) proves the copy itself.
 func Prove(launcher string) (proved bool, err error) {
 	dir := filepath.Dir(launcher)
 	state, err := known(dir)

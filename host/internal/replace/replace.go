@@ -24,6 +24,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/opencontainers/go-digest"
 )
 
@@ -175,7 +176,7 @@ func identify(path string) (id, error) {
 }
 
 func hash(path string) (digest.Digest, error) {
-	f, err := os.Open(path)
+	f, _, err := input.Regular(path)
 	if err != nil {
 		return "", err
 	}

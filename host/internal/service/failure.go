@@ -3,9 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 	"github.com/nox-mesh/nox-mesh/internal/input"
 	"github.com/nox-mesh/nox-mesh/internal/version"
+	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
 // A FailedHost is a version of the host that could not live here. It is held
@@ -41,7 +40,7 @@ type FailedHost struct {
 	// package, if they are known.
 	Package string        `json:"package,omitempty"`
 	Source  digest.Digest `json:"source,omitempty"`
-	// Words are the last lines it wrote.
+	// Words are the lines of its last run, the first and the last of many.
 	Words []string `json:"words,omitempty"`
 }
 
@@ -62,22 +61,24 @@ func (f *FailedHost) held() string {
 	return fmt.Sprintf("%s failed here %s (%s), and is held back until another is declared; version %s runs", name, times, why, version.Running())
 }
 
-// lastWord is the one of its last lines that says most: what Go says of a panic
-// comes before many that say where.
+// lastWord is the one of its last lines that says most: what Go says of a panic or
+// a signal comes before many that say where.
 func (f *FailedHost) lastWord() string {
 	word := ""
 	for _, line := range f.Words {
 		word = line
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+		if slices.ContainsFunc([]string{"panic: ", "fatal error: ", "SIG"}, func(p string) bool { return strings.HasPrefix(line, p) }) {
 			break
 		}
 	}
 	return word
 }
 
-// noted is what the launcher cannot find out; it is beside the launcher's state.
+// noted is failed.json: what the launcher cannot find out of what failed. It lies
+// beside the launcher's state.
 type noted struct {
 	Digest  string        `json:"digest"`
+	At      time.Time     `json:"at"`
 	Version string        `json:"version,omitempty"`
 	Package string        `json:"package,omitempty"`
 	Source  digest.Digest `json:"source,omitempty"`
@@ -86,8 +87,8 @@ type noted struct {
 
 func (s *Service) notedFile() string { return filepath.Join(s.Layout.LauncherDir(), "failed.json") }
 
-// readPaper reads one of the two; ok is false where there is none that can be
-// read.
+// readPaper reads failed.json or proven.json; ok is false where there is none that
+// can be read.
 func readPaper(path string, v any) (ok bool) {
 	b, err := input.ReadFile(path, 64<<10)
 	return err == nil && json.Unmarshal(b, v) == nil
@@ -110,7 +111,7 @@ func (s *Service) failed() *FailedHost {
 	}
 	out := &FailedHost{Digest: f.Digest, Version: f.Version, Starts: f.Starts, Why: f.Why, At: f.At, Ends: f.Ends, Back: f.Back}
 	var n noted
-	if readPaper(s.notedFile(), &n) && n.Digest == f.Digest {
+	if readPaper(s.notedFile(), &n) && n.Digest == f.Digest && n.At.Equal(f.At) {
 		out.Package, out.Source, out.Words = n.Package, n.Source, n.Words
 		if out.Version == "" {
 			out.Version = n.Version
@@ -159,8 +160,11 @@ func (s *Service) afterFailure(ctx context.Context) {
 		s.Log.Warn("cannot tell which package the failed host is of", "cause", err)
 	}
 	var n noted
-	if !readPaper(s.notedFile(), &n) || n.Digest != f.Digest {
-		n = noted{Digest: f.Digest, Words: s.lastWords(ctx)}
+	known := readPaper(s.notedFile(), &n) && n.Digest == f.Digest && n.At.Equal(f.At)
+	if !known {
+		n = noted{Digest: f.Digest, At: f.At, Words: s.lastWords(ctx)}
+	}
+	if !known || n.Package == "" && binary.String() == f.Digest {
 		if binary.String() == f.Digest {
 			n.Package, n.Source = registered, s.sourceOf(registered)
 			n.Version, _, _ = strings.Cut(registered, "-")
@@ -204,7 +208,7 @@ func (s *Service) declaredPackage() *declaration.Package {
 }
 
 // hostPackage is the key of the host's own package.
-const hostPackage = string(declaration.TypePackage) + ":nox-mesh-host"
+const hostPackage = string(declaration.TypePackage) + ":" + pkgbuild.HostPackage
 
 // lastWords are the last lines of the version that failed, of its last run in
 // the journal; nil where there is none.
@@ -213,26 +217,30 @@ func (s *Service) lastWords(ctx context.Context) []string {
 	if err != nil || state.Failed == nil || len(state.Failed.Runs) == 0 || !s.Layout.IsMachine() {
 		return nil
 	}
-	runs := state.Failed.Runs
-	for _, program := range journalctl {
-		res, err := child.Run(ctx, child.Command{
-			Path: program, Timeout: 10 * time.Second, MaxOutput: 64 << 10,
-			Args: []string{"--no-pager", "--quiet", "--output=cat", "--lines=20", "_SYSTEMD_INVOCATION_ID=" + runs[len(runs)-1]},
-		})
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		var words []string
-		for line := range strings.Lines(string(res.Stdout)) {
-			if len(line) > 500 {
-				line = line[:500]
-			}
-			words = append(words, strings.ToValidUTF8(strings.TrimRight(line, "\n"), "�"))
-		}
-		return words
+	program, runs := journalProgram(), state.Failed.Runs
+	if program == "" {
+		return nil
 	}
-	return nil
+	res, _ := child.Run(ctx, child.Command{ // what it printed counts, however it ended
+		Path: program, Timeout: 10 * time.Second, MaxOutput: 1 << 20,
+		Args: []string{"--no-pager", "--quiet", "--output=cat", "--lines=2000", "_SYSTEMD_INVOCATION_ID=" + runs[len(runs)-1]},
+	})
+	var words []string
+	for line := range strings.Lines(string(res.Stdout)) {
+		if len(line) > 500 {
+			line = line[:500]
+		}
+		words = append(words, strings.ToValidUTF8(strings.TrimRight(line, "\n"), "\uFFFD"))
+	}
+	// What Go says of a crash comes first, and is followed by much that says where.
+	if len(words) > 2*mostWords {
+		words = append(append(words[:mostWords:mostWords], "…"), words[len(words)-mostWords:]...)
+	}
+	return words
 }
+
+// mostWords is how many of the first lines of a run are kept, and of the last.
+const mostWords = 20
 
 // failureWarnings are what a person should know of the version that failed.
 func (s *Service) failureWarnings(f *FailedHost) []string {

@@ -20,6 +20,16 @@ import (
 // journalctl is where the program of systemd's is.
 var journalctl = []string{"/usr/bin/journalctl", "/bin/journalctl"}
 
+// journalProgram is where it is on this machine, or "".
+func journalProgram() string {
+	for _, program := range journalctl {
+		if fi, err := os.Stat(program); err == nil && fi.Mode().IsRegular() {
+			return program
+		}
+	}
+	return ""
+}
+
 // A journal is what the unit of a process has in the journal. It is read by
 // journalctl(1), which knows all forms of a journal there were and will be.
 type journal struct {
@@ -28,10 +38,8 @@ type journal struct {
 }
 
 func openJournal(q LogQuery) (output, error) {
-	for _, program := range journalctl {
-		if fi, err := os.Stat(program); err == nil && fi.Mode().IsRegular() {
-			return journal{program, q}, nil
-		}
+	if program := journalProgram(); program != "" {
+		return journal{program, q}, nil
 	}
 	return nil, fault.Failedf("cannot show logs of %q: they are in the journal, and there is no %s", q.Name, journalctl[0]).
 		Hint("install it: it comes with systemd")

@@ -25,6 +25,7 @@ func (s *Service) prove() (done bool) {
 	}
 	if err := s.keepProven(); err != nil {
 		s.Log.Error("where this version came from cannot be kept: a later one that fails may stay in the package database", "cause", err)
+		return false
 	}
 	return true
 }

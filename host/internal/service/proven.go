@@ -11,9 +11,10 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/version"
+	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
-// proven is where the version came from that proved itself last: what is
+// proven is proven.json: where the version came from that proved itself last: what is
 // reinstalled when a later one fails.
 type proven struct {
 	Digest  digest.Digest `json:"digest"`
@@ -71,7 +72,7 @@ func (s *Service) putBackPackage(ctx context.Context) error {
 		return errors.New("which package the version that runs is of is not known")
 	}
 	err := s.packages.PutBack(ctx, &declaration.Package{
-		Name: "nox-mesh-host", Version: p.Package.Version, Source: p.Package.Source, Signature: p.Package.Signature,
+		Name: pkgbuild.HostPackage, Version: p.Package.Version, Source: p.Package.Source, Signature: p.Package.Signature,
 	})
 	if err != nil {
 		return err

@@ -207,7 +207,7 @@ func (o lastOutbox) Sent(id string) error {
 func (s *Service) tell(ctx context.Context, l *client.Client) bool {
 	seek, stop := context.WithTimeout(ctx, seekTime)
 	defer stop()
-	if !s.await(seek, func() bool { return l.State().Connected || s.allSent() }) {
+	if !s.await(seek, func() bool { return l.State().Connected }) {
 		return false
 	}
 	told, stop := context.WithTimeout(ctx, tellTime)

@@ -43,7 +43,7 @@ type streak struct {
 
 // triggers are those that a loop reports, each to be counted from nothing.
 var triggers = []string{loop.TriggerStart, loop.TriggerDeclaration, loop.TriggerTimer, loop.TriggerReconnect,
-	loop.TriggerPerson, loop.TriggerLate, loop.TriggerClock}
+	loop.TriggerPerson, loop.TriggerLate, loop.TriggerClock, triggerRetire}
 
 // interruptedMark ends the trigger of a report that does not tell of all resources.
 const interruptedMark = " (interrupted)"
@@ -67,7 +67,7 @@ func (t *tally) remember(reports []link.Report) {
 		}
 	}
 	for _, report := range reports {
-		if flawless(report) {
+		if flawless(report) && !strings.HasSuffix(report.Trigger, interruptedMark) {
 			t.good = report.Finished
 			break
 		}

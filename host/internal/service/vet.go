@@ -45,11 +45,11 @@ func (s *Service) vet(ctx context.Context, path string, sum digest.Digest) error
 	if why, ok := s.refusals.why[sum]; ok {
 		return why
 	}
-	why := s.try(ctx, sum)
+	why, lasts := s.try(ctx, sum)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if fault.KindOf(why) == fault.Refused {
+	if why != nil && lasts {
 		if s.refusals.why == nil {
 			s.refusals.why = map[digest.Digest]error{}
 		}
@@ -58,31 +58,32 @@ func (s *Service) vet(ctx context.Context, path string, sum digest.Digest) error
 	return why
 }
 
-func (s *Service) try(ctx context.Context, sum digest.Digest) error {
+// try runs it. What it says by itself lasts; that it could not be run may pass.
+func (s *Service) try(ctx context.Context, sum digest.Digest) (why error, lasts bool) {
 	d, err := durable.OpenDir(s.Layout.LauncherDir())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing is installed here that a launcher starts
+		return nil, false // nothing is installed here that a launcher starts
 	}
 	if err != nil {
-		return err
+		return err, false
 	}
 	defer d.Close()
 	whole, err := s.layTrial(d, sum)
 	if err != nil {
-		return fmt.Errorf("the new host cannot be tried: %w", err)
+		return fmt.Errorf("the new host cannot be tried: %w", err), false
 	}
 	defer func() { _ = d.Remove(vetName) }()
 	if !whole {
-		return nil // it is not put in place either, and fetched again
+		return nil, false // it is not put in place either, and fetched again
 	}
 	res, err := child.Run(ctx, child.Command{Path: s.Layout.LauncherDir() + "/" + vetName, Args: []string{"version"}, Timeout: vetTime})
 	if err != nil {
-		return fault.Refusedf("the new host does not run on this machine: %w", err).Hint("declare one that was made for it")
+		return fault.Failedf("the new host does not run on this machine: %w", err).Hint("was it made for another one?"), res.Exited
 	}
 	if words := strings.Fields(string(res.Stdout)); len(words) < 2 || words[0] != "mesh-host" {
-		return fault.Refusedf("what is declared as the host does not say that it is one: %.80q", res.Stdout).Hint("declare a mesh-host as its source")
+		return fault.Refusedf("what is declared as the host does not say that it is one: %.80q", res.Stdout).Hint("declare a mesh-host as its source"), true
 	}
-	return nil
+	return nil, false
 }
 
 // layTrial lays the content down to be tried, and reports whether it is there and

@@ -114,9 +114,9 @@ func Encode[T any](v T) ([]byte, error) {
 	return b, nil
 }
 
-// Write writes v in place of the older of the two, durably. Its sequence grows
-// only when that is done, so a write that failed is tried again over the same
-// slot and never costs the last good one. A link at path is not followed.
+// Write writes v in place of the older of the two, durably; it is then the newest,
+// whatever its sequence was. A write that fails never costs the last good one. A link
+// at path is not followed.
 func Write[T any, P Kept[T]](path string, v *T) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -129,6 +129,12 @@ func Write[T any, P Kept[T]](path string, v *T) (err error) {
 	}
 	next := *v
 	n := P(&next).Number()
+	for slot := range 2 {
+		// A writing that failed half way may have left one that is newer.
+		if old, ok := Decode[T, P](there, slot); ok {
+			*n = max(*n, *P(&old).Number())
+		}
+	}
 	*n++
 	if _, ok := Decode[T, P](there, 1-int(*n%2)); !ok {
 		// It is new, or somebody's hand was in it: both slots get their blocks.

@@ -74,7 +74,7 @@ func (r *follower) more() error {
 	if err := copyNow(r.w, r.file); err != nil {
 		return err
 	}
-	if is(r.file, r.path) {
+	if r.file != nil && is(r.file, r.path) {
 		return r.emptied()
 	}
 	if _, err := os.Lstat(r.path); errors.Is(err, fs.ErrNotExist) {

@@ -157,6 +157,30 @@ func TestWhoFollowsSeesTheFirstLineAndTheLast(t *testing.T) {
 	}
 }
 
+func TestAProcessThatPrintedNothingYetIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	var out bytes.Buffer
+	r := &follower{dir: dir, path: filepath.Join(dir, OutputFile), w: &out}
+	for range 2 {
+		if err := r.more(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(r.path, []byte("hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.more(); err != nil || out.String() != "hello\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	r.file = closed(r.file, nil)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.more(); !errors.Is(err, ErrRemoved) {
+		t.Errorf("gone: %v", err)
+	}
+}
+
 func TestALogThatSomebodyEmptiesIsFollowed(t *testing.T) {
 	dir, log := printed(t, 1000)
 	_, _ = log.Write([]byte("before\n"))

@@ -35,14 +35,11 @@ func (s *shim) recall() {
 	s.sweep()
 }
 
-// learn changes what is known, on the disk as well. Forgive may have been there.
+// learn changes what is known, on the disk as well.
 func (s *shim) learn(change func(*Rollback)) error {
-	next, err := ReadRollback(s.dir)
-	if err != nil || next.Program != s.known.Program || next.Sequence < s.known.Sequence {
-		next = s.known
-	}
+	next := s.known
 	change(&next)
-	err = next.save(s.dir)
+	err := next.save(s.dir)
 	s.known = next
 	return err
 }

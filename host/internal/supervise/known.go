@@ -1,8 +1,6 @@
 package supervise
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,23 +132,4 @@ func words(s string) string {
 		return strings.ToValidUTF8(s[:maxWords], "") + "…"
 	}
 	return s
-}
-
-// Forgive forgets what failed: each executable may be tried anew. The shim goes on
-// meanwhile, and may write at the same moment: it is asked for again until it is so.
-func Forgive(dir string) error {
-	for range 10 {
-		r, err := ReadRollback(dir)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) || err == nil && len(r.Failed) == 0 {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		r.Failed = nil
-		if err := r.save(dir); err != nil {
-			return err
-		}
-	}
-	return errors.New("its shim writes it again and again")
 }

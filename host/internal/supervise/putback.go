@@ -46,7 +46,12 @@ func (s *shim) putBack(failed string) error {
 			err = errors.New("it changed meanwhile")
 		}
 	}
-	if err == nil {
+	if err == nil && there == nil {
+		// What came meanwhile stays.
+		if err = d.Link(temp, name); err == nil {
+			err = d.Remove(temp)
+		}
+	} else if err == nil {
 		err = d.Rename(temp, name)
 	}
 	if err != nil {

@@ -283,30 +283,3 @@ func TestMissingDirectoryIsNoFaultOfTheExecutable(t *testing.T) {
 	}
 	r.down(shim)
 }
-
-func TestR03FailureThatIsForgivenMayBeTriedAnew(t *testing.T) {
-	r := newTrial(t)
-	r.lay(good, 0o755)
-	shim := r.up()
-	r.proven(good)
-	r.lay(bad, 0o755)
-	r.end()
-	r.back(bad)
-	r.ranTo("good bad bad bad good")
-	if err := Forgive(r.dir); err != nil {
-		t.Fatal(err)
-	}
-	if v := r.rollback(); len(v.Failed) > 0 || v.Good == nil {
-		t.Errorf("known is %+v", v)
-	}
-	// It is judged anew, and the shim has not forgotten to.
-	r.lay(bad, 0o755)
-	r.end()
-	r.back(bad)
-	r.holds(good)
-	r.ranTo("good bad bad bad good bad bad bad good")
-	r.down(shim)
-	if err := Forgive(t.TempDir()); err != nil {
-		t.Errorf("nothing to forgive: %v", err)
-	}
-}

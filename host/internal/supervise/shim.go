@@ -42,6 +42,7 @@ type shim struct {
 	known     Rollback    // of the executables; all below is for that alone
 	run       *executable // what it was started from last
 	blameless bool        // no executable could have been started
+	spared    bool        // so it was the time before
 	keeping   <-chan kept // a copy is being made
 	unkept    string      // why there is none
 	again     time.Time   // when it is tried again
@@ -210,6 +211,11 @@ func (s *shim) ended() {
 	if s.state.Short++; s.lasted {
 		s.state.Short = 0
 	}
+	if s.failed && s.def.Rollback && s.blameless != s.spared {
+		// What no executable is to blame for, and what it is, are counted apart.
+		s.state.Failures = 0
+	}
+	s.spared = s.blameless
 	if s.failed {
 		s.state.Failures++
 	} else {

@@ -89,9 +89,11 @@ func Enrol(ctx context.Context, cfg EnrolConfig) (*Identity, error) {
 
 // refused leaves the machine as it was when this call began it and the control
 // plane turned it down for good without ever having known of it: the key is
-// nobody's then. Else what is there is kept, for the call that goes on.
+// nobody's then, as it is when the control plane will not have it any more. Else
+// what is there is kept, for the call that goes on.
 func (e *enrolment) refused(err error) error {
-	if !e.fresh || e.perhapsKnown || !final(err) {
+	dead := link.CodeOf(err) == link.NodeRevoked
+	if !dead && (!e.fresh || e.perhapsKnown || !final(err)) {
 		return err
 	}
 	if rerr := durable.Remove(e.Path); rerr != nil {
@@ -210,6 +212,9 @@ func (e *enrolment) run(ctx context.Context) error {
 
 // final says whether trying again cannot help.
 func final(err error) bool {
+	if link.CodeOf(err) == link.NodeRevoked {
+		return true // on a link it is asked again: there it may be taken back
+	}
 	if _, again := link.ParseRetry(link.RetryOf(err)); again {
 		return false
 	}

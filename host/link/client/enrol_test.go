@@ -309,6 +309,24 @@ func TestPendingIsPolledUntilAdmittedOrTheCallerGivesUp(t *testing.T) {
 	enrolled(t, p, cfg)
 }
 
+func TestTurnedDownWhilePendingItEnrolsAnewWithAnotherKey(t *testing.T) {
+	p := newPlane(t)
+	cfg := config(t, p.token())
+	p.refuse[link.PathEnrol], p.retry = link.Pending, "after 0 s"
+	var first *Identity
+	cfg.Log = slog.New(onWarn{slog.DiscardHandler, slog.LevelInfo, func() {
+		first, _ = LoadIdentity(cfg.Path)
+		p.set(func() { p.refuse[link.PathEnrol], p.retry = link.NodeRevoked, "" })
+	}})
+	if _, err := Enrol(within(t, 30*time.Second), cfg); link.CodeOf(err) != link.NodeRevoked || p.hellos != 2 {
+		t.Fatalf("after %d calls: %v", p.hellos, err)
+	}
+	p.refuse, cfg.Token = map[string]link.Code{}, p.token()
+	if id := enrolled(t, p, cfg); first == nil || id.key().Equal(first.key()) || id.EnrolmentID == first.EnrolmentID {
+		t.Errorf("it came back as who was turned down: %+v", id)
+	}
+}
+
 func TestProtocolsThatDoNotMeetAreNamed(t *testing.T) {
 	for r, want := range map[link.Range]link.Code{{Min: 2, Max: 3}: link.ProtocolTooOld, {Min: 0, Max: 0}: link.ProtocolTooNew} {
 		p := newPlane(t)

@@ -10,10 +10,11 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
+	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
 // own is the package of the host itself.
-const own = "nox-mesh-host"
+const own = pkgbuild.HostPackage
 
 // A cache is a Manager that keeps the files of packages that it fetched.
 type cache interface {

@@ -90,18 +90,6 @@ func (k *Kind) remember(name string) {
 	}
 }
 
-// Forget forgets that anything failed as the program at path: each content is tried
-// anew when it is declared, or is already. It is for a person to ask.
-func (k *Kind) Forget(path string) error {
-	var errs []error
-	for _, v := range k.verdicts(path) {
-		if err := supervise.Forgive(k.dir(v.process)); err != nil {
-			errs = append(errs, fmt.Errorf("cannot forget what failed as process %q: %w", v.process, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // rollback reads what the shim knows of the executables; none is no error, and what
 // is damaged its shim writes again.
 func (k *Kind) rollback(name string) (supervise.Rollback, error) {

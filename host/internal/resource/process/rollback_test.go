@@ -250,21 +250,6 @@ func TestR03WhatWasPutBackIsRemovedAsOurOwn(t *testing.T) {
 	m.gone()
 }
 
-// A person who knows that it was not the program's fault has it tried anew.
-func TestR03WhatIsForgottenIsTriedAnew(t *testing.T) {
-	m := newMesh(t)
-	m.declare(goodProgram)
-	m.proven(goodProgram)
-	m.declare(badProgram)
-	m.rolledBack()
-	m.must(m.kind.Forget("/bin/else"))
-	m.is(m.pass(false), "file:/bin/program", heldNote)
-	m.must(m.kind.Forget("/bin/program"))
-	m.is(m.pass(false), "file:/bin/program", "repaired drifted: content")
-	m.rolledBack()
-	m.is(m.pass(false), "file:/bin/program", heldNote)
-}
-
 // What was declared before it is no news; what is declared again after that is.
 func TestR03WhatIsDeclaredAgainAfterOtherContentIsTriedAnew(t *testing.T) {
 	m := newMesh(t)

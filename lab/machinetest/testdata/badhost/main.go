@@ -28,8 +28,6 @@ func main() {
 	switch how {
 	case "exits at once":
 		os.Exit(1)
-	case "exits with the launcher's number":
-		os.Exit(179)
 	case "hangs before it is ready":
 		sleep()
 	case "hangs and hears no signal":
@@ -38,12 +36,15 @@ func main() {
 	case "is deaf once it is ready":
 		ready()
 		sleep()
+	case "panics in init":
 	case "ends with success":
 		ready()
 	case "crashes once it is ready":
 		ready()
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 		sleep()
+	default:
+		panic("this program does not know how to fail so: " + how)
 	}
 }
 
