@@ -8,10 +8,11 @@ REPORT      := go run ./lab/cmd/test-report
 # Looked for when it is needed, which is after `tools`.
 RACE         = $(if $(shell command -v gcc),-race)
 UNIT         = CGO_ENABLED=$(if $(RACE),1,0) go test -json $(RACE) -timeout 20m $$(go list ./... | grep -v /lab/ | grep -vE '$(SLOW)')
-# A key is derived slowly on purpose, and a release is compressed: the race detector
-# takes ten times as long over them. What they do at the same time is tested with it
-# in the packages that they call.
-SLOW         = /release/(cmd/mesh-release|internal/keys)$$
+# A key is derived slowly on purpose, a release is compressed, and a launcher starts
+# hundreds of programs: the race detector takes ten times as long over them. What they
+# do at the same time is tested with it in the packages that they call; a launcher does
+# nothing at the same time.
+SLOW         = /(release/(cmd/mesh-release|internal/keys)|host/internal/launcher)$$
 PLAIN        = go test -json -timeout 20m $$(go list ./... | grep -E '$(SLOW)')
 # The binaries, beside the real tools, on real machines: one after the other, as
 # each wants the computer to itself. In CI a test that cannot run fails;

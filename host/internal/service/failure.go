@@ -56,9 +56,31 @@ func (f *FailedHost) held() string {
 	}
 	why := f.Why
 	if len(f.Ends) > 0 {
-		why += "; its last end: " + f.Ends[len(f.Ends)-1]
+		why += "; in the end it " + endWords(f.Ends[len(f.Ends)-1])
 	}
 	return fmt.Sprintf("%s failed here %s (%s), and is held back until another is declared; version %s runs", name, times, why, version.Running())
+}
+
+// endWords say how a start ended, of what the service manager calls it
+// (RESULT/CODE/STATUS; systemd.exec(5), $SERVICE_RESULT).
+func endWords(end string) string {
+	result, rest, _ := strings.Cut(end, "/")
+	_, status, _ := strings.Cut(rest, "/")
+	switch result {
+	case "exit-code":
+		return "exited with " + status
+	case "signal", "core-dump":
+		return "was killed by SIG" + status
+	case "timeout":
+		return "was not ready in time"
+	case "watchdog":
+		return "was not heard of for too long"
+	case "protocol":
+		return "left before it was ready"
+	case "success":
+		return "left by itself"
+	}
+	return "ended so: " + end
 }
 
 // lastWord is the one of its last lines that says most: what Go says of a panic or

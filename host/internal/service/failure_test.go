@@ -38,7 +38,7 @@ func failedHere(t *testing.T, version string) *Service {
 
 func TestWhatFailedHereIsHeldBackAsTheHostAndAsNothingElse(t *testing.T) {
 	s := failedHere(t, "0.0.2")
-	const why = "version 0.0.2 failed here 5 times (it did not prove itself; its last end: exit-code/exited/2), and is held back until another is declared; version 0.0.0-dev runs"
+	const why = "version 0.0.2 failed here 5 times (it did not prove itself; in the end it exited with 2), and is held back until another is declared; version 0.0.0-dev runs"
 	bad, other := digest.FromString("bad"), digest.FromString("other")
 	for _, c := range []struct {
 		path string

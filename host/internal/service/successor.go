@@ -109,12 +109,13 @@ const versionTime = 5 * time.Second
 // not the one that runs.
 func (s *Service) sayInstalled(ctx context.Context, r *link.Report) {
 	v := s.installed(ctx)
+	if v == version.Running() {
+		v = "" // built anew, and nothing to tell them apart by
+	}
 	s.mu.Lock()
 	s.other = v
 	s.mu.Unlock()
-	if v != version.Running() {
-		r.Installed = v
-	}
+	r.Installed = v
 }
 
 // refused is the digest of the host that failed here, or "".
