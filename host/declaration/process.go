@@ -64,7 +64,7 @@ func (p *Process) fields() []field {
 		{"stop_signal", text[string]{&p.StopSignal, stopSignals, "SIGTERM"}, false, "The signal that asks it to stop."},
 		{"stop_timeout", number[int]{&p.StopTimeout, 10, 1, 3600}, false, "How long it may take to stop, in seconds, before it is killed."},
 		{"failure_limit", number[int]{&p.FailureLimit, 5, 1, 1000}, false, "How many failures in a row halt it."},
-		{"rollback", flag{&p.Rollback}, false, "At the failure limit the executable that it worked with before is put back, once, and the file that brought the other is held there until it has another source. The program must be a file of this declaration that has a source."},
+		{"rollback", flag{&p.Rollback}, false, "At the failure limit the executable that it last lived with for a minute is put back, once, and the file that brought the other is held there until it has another source. The program must be a file of this declaration that has a source."},
 	}
 }
 

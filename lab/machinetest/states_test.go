@@ -24,7 +24,7 @@ func TestStates(t *testing.T) {
 		m.Must("tar", "-C", "/root", "-xzf", "/root/host.tar.gz")
 	}
 	w.alpha.Put("/root/"+filepath.Base(bundle), 0o644, bundle)
-	for _, part := range []func(*walk){firstNode, toPending, toEnrolled, alone, lostStore, away, revoked, leaving, unmanaged} {
+	for _, part := range []func(*walk){firstNode, toPending, toEnrolled, alone, lostStore, lostIdentity, away, revoked, leaving, unmanaged} {
 		part(w)
 		if t.Failed() {
 			w.tell()
@@ -33,7 +33,11 @@ func TestStates(t *testing.T) {
 	}
 }
 
-const floorHost = "/root/nox-mesh-host-" + firstnode.Version + "/mesh-host"
+const (
+	floorHost = "/root/nox-mesh-host-" + firstnode.Version + "/mesh-host"
+	store     = "/var/lib/nox-mesh/host/store.db"
+	identity  = "/var/lib/nox-mesh/host/identity.json"
+)
 
 func firstNode(w *walk) {
 	w.alpha.Must(floorHost, "install")
@@ -60,8 +64,14 @@ func toPending(w *walk) {
 	w.beta.Must("systemctl", "reload", "mesh-host")
 	w.process = sleeper(w.beta)
 	w.sees(w.beta, "mesh-host apply web.json", is{state: "hosted", owned: 2, source: "file"})
+	w.beta.Must("systemctl", "stop", "mesh-host")
+	w.beta.Must("rm", store)
+	w.beta.Must("systemctl", "start", "mesh-host")
+	w.sees(w.beta, "store.db removed, started", is{state: "hosted"})
+	w.beta.Must("mesh-host", "apply", "/root/web.json")
+	w.sees(w.beta, "mesh-host apply web.json", is{state: "hosted", owned: 2, source: "file"})
 
-	if said := w.enrol("pending", "--pending"); !strings.Contains(said, "pending") {
+	if said := w.enrol("--pending"); !strings.Contains(said, "pending") {
 		w.t.Errorf("enrol says: %s", said)
 	}
 	w.sees(w.beta, "mesh-host enrol - (a --pending token)", is{state: "hosted", owned: 2, source: "file", plane: "(beta) pending"})
@@ -70,14 +80,14 @@ func toPending(w *walk) {
 	w.sees(w.beta, "the host restarts; enrol again, the same token", is{state: "hosted", owned: 2, source: "file", plane: "(beta) pending"})
 	w.alpha.Must("mesh-controller", "revoke", w.node())
 	awaitFor(w.t, 2*time.Minute, "beta hears that it was turned down", func() bool {
-		return strings.Contains(w.journal(), "was revoked") && !has(w.t, w.beta, "/var/lib/nox-mesh/host/identity.json")
+		return strings.Contains(w.journal(), "was revoked") && !has(w.t, w.beta, identity)
 	})
 	w.sees(w.beta, "mesh-controller revoke: turned down", is{state: "hosted", owned: 2, source: "file", plane: "(beta) revoked"})
 }
 
 // toEnrolled: a new token, and a person admits.
 func toEnrolled(w *walk) {
-	w.enrol("again", "--pending")
+	w.enrol("--pending")
 	w.alpha.Must("mesh-controller", "approve", w.node(), "--tag", "web")
 	awaitLink(w.t, w.beta)
 	w.sees(w.beta, "a new token; mesh-controller approve", is{state: "enrolled", owned: 2, source: "link", plane: "beta enrolled"})
@@ -86,7 +96,7 @@ func toEnrolled(w *walk) {
 		return holds(w.t, w.beta, "/srv/motd", "welcome\n") && holds(w.t, w.alpha, "/srv/motd", "welcome\n")
 	})
 	w.sees(w.beta, "mesh-controller declare motd --on every", is{state: "enrolled", owned: 3, source: "link", plane: "beta enrolled"})
-	if said := w.enrol("already"); !strings.Contains(said, "already enrolled as beta") {
+	if said := w.enrol(); !strings.Contains(said, "already enrolled as beta") {
 		w.t.Errorf("a second enrolment says: %s", said)
 	}
 	w.sees(w.beta, "mesh-host enrol - (again)", is{state: "enrolled", owned: 3, source: "link", plane: "beta enrolled"})
@@ -122,7 +132,7 @@ func lostStore(w *walk) {
 	w.beta.Must("systemctl", "stop", "mesh-host")
 	w.sees(w.beta, "systemctl stop mesh-host", is{state: "disconnected", owned: 4, source: "link", plane: "beta disconnected"})
 	w.alpha.Must("mesh-controller", "undeclare", "extra")
-	w.beta.Must("rm", "/var/lib/nox-mesh/host/store.db")
+	w.beta.Must("rm", store)
 	w.beta.Must("systemctl", "start", "mesh-host")
 	awaitLink(w.t, w.beta)
 	await(w.t, "beta owns what is declared", func() bool { return len(owns(w.t, w.beta)) == 3 })
@@ -137,16 +147,33 @@ func lostStore(w *walk) {
 	}
 
 	w.beta.Must("systemctl", "stop", "mesh-host")
-	w.beta.Must("sh", "-c", "head -c 8192 /dev/urandom | dd of=/var/lib/nox-mesh/host/store.db conv=notrunc status=none")
+	w.beta.Must("sh", "-c", "head -c 8192 /dev/urandom | dd of="+store+" conv=notrunc status=none")
 	w.beta.Must("systemctl", "start", "mesh-host")
 	awaitLink(w.t, w.beta)
 	await(w.t, "beta owns what is declared", func() bool { return len(owns(w.t, w.beta)) == 3 })
 	w.sees(w.beta, "store.db overwritten, started", is{state: "enrolled", owned: 3, source: "link", plane: "beta enrolled", warns: "set aside"})
-	w.beta.Must("sh", "-c", "rm /var/lib/nox-mesh/host/store.db.damaged-*")
+	w.beta.Must("sh", "-c", "rm "+store+".damaged-*")
 	w.beta.Must("systemctl", "restart", "mesh-host")
 	awaitLink(w.t, w.beta)
 	await(w.t, "nothing is wrong any more", func() bool { return !strings.Contains(w.beta.Must("mesh-host", "status"), "warning") })
 	w.sees(w.beta, "the one set aside is removed, restarted", is{state: "enrolled", owned: 3, source: "link", plane: "beta enrolled"})
+}
+
+// lostIdentity: without it the machine is no node, and holds what it was told.
+func lostIdentity(w *walk) {
+	w.beta.Must("systemctl", "stop", "mesh-host")
+	w.beta.Must("mv", identity, "/root/identity.json")
+	w.beta.Must("systemctl", "start", "mesh-host")
+	w.sees(w.beta, "identity.json removed, started", is{state: "hosted", owned: 3, source: "link", plane: "beta disconnected"})
+	w.beta.Must("systemctl", "stop", "mesh-host")
+	w.beta.WriteFile(identity, 0o600, "{")
+	w.beta.Must("systemctl", "start", "mesh-host")
+	w.sees(w.beta, "identity.json overwritten, started", is{state: "disconnected", owned: 3, source: "link", plane: "beta disconnected", warns: "does not know who it is"})
+	w.beta.Must("systemctl", "stop", "mesh-host")
+	w.beta.Must("mv", "/root/identity.json", identity)
+	w.beta.Must("systemctl", "start", "mesh-host")
+	awaitLink(w.t, w.beta)
+	w.sees(w.beta, "identity.json put back, started", is{state: "enrolled", owned: 3, source: "link", plane: "beta enrolled"})
 }
 
 // away: the host goes, and the node with its things stays.
@@ -164,22 +191,26 @@ func away(w *walk) {
 
 // revoked: the machine keeps what it has, says why, and comes back as another node.
 func revoked(w *walk) {
+	w.declare("own", "/srv/own", "own", "node=beta")
+	await(w.t, "beta has its own", func() bool { return len(owns(w.t, w.beta)) == 4 })
+	w.sees(w.beta, "mesh-controller declare own --on node=beta", is{state: "enrolled", owned: 4, source: "link", plane: "beta enrolled"})
 	w.alpha.Must("mesh-controller", "revoke", "beta")
 	await(w.t, "beta hears it", func() bool { return status(w.t, w.beta).State == "disconnected" })
-	w.sees(w.beta, "mesh-controller revoke beta", is{state: "disconnected", owned: 3, source: "link", plane: "beta revoked", why: "was revoked"})
+	w.sees(w.beta, "mesh-controller revoke beta", is{state: "disconnected", owned: 4, source: "link", plane: "beta revoked", why: "was revoked"})
 	w.declare("motd", "/srv/motd", "not for beta", "every")
 	w.beta.Must("systemctl", "restart", "mesh-host")
 	w.beta.Must("mesh-host", "reconcile")
-	w.sees(w.beta, "the host restarts; the mesh declares", is{state: "disconnected", owned: 3, source: "link", plane: "beta revoked", why: "was revoked"})
+	w.sees(w.beta, "the host restarts; the mesh declares", is{state: "disconnected", owned: 4, source: "link", plane: "beta revoked", why: "was revoked"})
 	if !holds(w.t, w.beta, "/srv/motd", "meanwhile\n") {
 		w.t.Error("a revoked node took something of the mesh")
 	}
-	// What was declared for every node is declared for this one; the page and the
-	// process were beta's alone.
+	// The page and the process were beta's alone, and are declared for every node
+	// now. What stays beta's is not the new node's.
 	w.declare("web", "", "", "every")
-	w.enrol("new")
+	w.enrol()
 	awaitLink(w.t, w.beta)
 	await(w.t, "it has the newest motd", func() bool { return holds(w.t, w.beta, "/srv/motd", "not for beta\n") })
+	await(w.t, "it has nothing of the node it was", func() bool { return !has(w.t, w.beta, "/srv/own") })
 	w.sees(w.beta, "mesh-host enrol - (a new token)", is{state: "enrolled", owned: 3, source: "link", plane: "beta-2 enrolled"})
 }
 
@@ -196,7 +227,7 @@ func leaving(w *walk) {
 		w.t.Errorf("the motd is not put back: %s", w.beta.ReadFile("/srv/motd"))
 	}
 	w.beta.Must("sh", "-c", "rm -f /srv/page /srv/motd /srv/extra")
-	w.enrol("once more")
+	w.enrol()
 	awaitLink(w.t, w.beta)
 	await(w.t, "beta has it all again", func() bool {
 		w.process = mainPID(w.beta, "nox-sleeper")

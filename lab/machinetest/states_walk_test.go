@@ -125,7 +125,7 @@ func (w *walk) plane() string { w.t.Helper(); return w.of(w.beta) }
 func (w *walk) node() string { w.t.Helper(); return w.newest("beta").ID }
 
 // enrol enrols beta with a new token.
-func (w *walk) enrol(what string, options ...string) string {
+func (w *walk) enrol(options ...string) string {
 	w.t.Helper()
 	w.token = w.alpha.Must(slices.Concat([]string{"mesh-controller", "token", "create"}, options)...)
 	return w.again()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,10 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/slots"
 )
 
+// maxProgram bounds a program, in bytes: to read what is larger would take longer
+// than the service manager waits for a start.
+const maxProgram = 1 << 30
+
 // open opens a program; what is no file is none, and is not waited for.
 func open(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -20,8 +25,12 @@ func open(path string) (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
+	switch {
+	case err != nil:
+	case !fi.Mode().IsRegular():
 		err = errors.New("it is no file")
+	case fi.Size() > maxProgram:
+		err = fmt.Errorf("it has %d bytes, which no host has", fi.Size())
 	}
 	if err != nil {
 		f.Close()
@@ -51,7 +60,7 @@ func compare(a, b string) (same bool, sum string, err error) {
 			return false, "", err
 		}
 	}
-	sum, err = hash(fb)
+	sum, err = hash(io.LimitReader(fb, other)) // it may be growing
 	return false, sum, err
 }
 

@@ -60,6 +60,9 @@ func TestS02KillAnywhere(t *testing.T) {
 					if !m.is(m.launcher, []byte(program(t, c.serves))) || !m.is(m.binary, []byte(program(t, c.serves))) || m.state().Trial != nil || (m.state().Failed != nil) != (c.serves == "1.0.0") {
 						t.Errorf("%s %d: it did not come to rest: %+v", calls, n, m.state())
 					}
+					if s := m.state(); s.Failed != nil && !s.Failed.Back {
+						t.Errorf("%s %d: that it is back is not known: %+v", calls, n, *s.Failed)
+					}
 					m.alone()
 					if !st.Signaled() {
 						break

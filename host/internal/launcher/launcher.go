@@ -73,22 +73,29 @@ type launch struct {
 
 // Main is `mesh-host launch BINARY`. It returns only when it failed.
 func Main(args []string) int {
-	if len(args) != 1 || !filepath.IsAbs(args[0]) {
-		fmt.Fprintln(os.Stderr, "usage: mesh-host launch BINARY")
+	path, err := os.Readlink(self)
+	// What lies there may be replaced: it is nobody's file but the host's, and the
+	// copy's to do.
+	if len(args) != 1 || !filepath.IsAbs(args[0]) || filepath.Base(args[0]) != name || filepath.Base(filepath.Dir(path)) != folder {
+		fmt.Fprintf(os.Stderr, "usage: %s/%s launch BINARY, which is called %s as well\n", folder, name, name)
 		return 2
 	}
-	const self = "/proc/self/exe"
 	l := launch{binary: args[0], own: self, run: os.Getenv("INVOCATION_ID")}
 	l.become = func(program string) error {
 		return syscall.Exec(program, []string{l.binary, "run"}, os.Environ())
 	}
-	path, err := os.Readlink(self)
 	if err != nil {
 		l.say("cannot find its own folder: %v", err)
 	}
 	l.dir = filepath.Dir(path)
 	return l.start()
 }
+
+// What the copy and the host are called, and the folder that the copy is in.
+const (
+	name   = "mesh-host"
+	folder = "launcher"
+)
 
 func (l *launch) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "mesh-host launch: %s\n", fmt.Sprintf(format, args...))
@@ -108,6 +115,10 @@ func (l *launch) start() int {
 		l.say("cannot read %q: %v", l.binary, err)
 		return l.copy()
 	case same:
+		if failed != nil && !failed.Back {
+			failed.Back = true // by a launcher that could not say so any more, or by hand
+			l.write()
+		}
 		return l.again(l.binary)
 	case failed != nil && failed.Digest == sum && !failed.Back:
 		return l.putBack()
@@ -120,13 +131,20 @@ func (l *launch) start() int {
 func (l *launch) try(sum string) int {
 	t := l.state.Trial
 	if t == nil || t.Digest != sum {
-		t = &Trial{Digest: sum}
+		total := 0
+		if t != nil {
+			total = t.Total
+		}
+		t = &Trial{Digest: sum, Total: total}
 		l.state.Trial = t
 	}
-	if t.Starts >= Limit {
+	if t.Starts >= Limit || t.Total >= 3*Limit {
 		return l.giveUp("it did not prove itself")
 	}
-	l.count(t)
+	if err := l.count(t); err != nil {
+		// One that is not counted would never be given up.
+		return l.copy()
+	}
 	err := l.become(l.binary)
 	for range 20 {
 		if !errors.Is(err, syscall.ETXTBSY) { // somebody is writing it at this moment
@@ -137,6 +155,8 @@ func (l *launch) try(sum string) int {
 	}
 	l.say("cannot start %q: %v", l.binary, err)
 	if passing(err) {
+		t.uncount()
+		l.write()
 		return l.copy()
 	}
 	if _, serr := os.Stat(l.binary); serr != nil {
@@ -152,19 +172,29 @@ func passing(err error) bool {
 }
 
 // count counts this start before it is made.
-func (l *launch) count(t *Trial) {
+func (l *launch) count(t *Trial) error {
 	t.Starts++
+	t.Total++
 	if l.run != "" {
 		t.Runs = last(append(t.Runs, bounded(l.run)))
 	}
-	l.write()
+	return l.write()
 }
 
-// write keeps the state. One that cannot be kept costs the count, never the start.
-func (l *launch) write() {
-	if err := l.state.write(l.dir); err != nil {
+// write keeps the state. What is in its place and no state is moved aside.
+func (l *launch) write() error {
+	err := l.state.write(l.dir)
+	if err == nil {
+		return nil
+	}
+	path := filepath.Join(l.dir, StateFile)
+	if fi, lerr := os.Lstat(path); lerr == nil && !fi.Mode().IsRegular() && os.Rename(path, path+".aside") == nil {
+		err = l.state.write(l.dir)
+	}
+	if err != nil {
 		l.say("cannot write down what it counts: %v", err)
 	}
+	return err
 }
 
 // giveUp ends the trial of a successor: it is written down, then the copy is put
@@ -207,6 +237,7 @@ func (l *launch) again(program string) int {
 		// Whoever starts the unit by hand has another few starts.
 		t.Starts = 0
 		l.write()
+		t.Total = 0
 		l.say("the last good version, started %d times since its successor failed, does not live either; see mesh-host status and the log above", Limit)
 		return ExitCannotStart
 	default:
@@ -250,7 +281,7 @@ func ended(dir, result, code, status string) error {
 		}
 		if result == "success" && code == "killed" && status == "TERM" {
 			// By SIGTERM, before it could say that it was asked to stop.
-			s.Trial.Starts--
+			s.Trial.uncount()
 		} else {
 			s.Trial.Ends = last(append(s.Trial.Ends, bounded(strings.Join([]string{result, code, status}, "/"))))
 		}

@@ -3,6 +3,7 @@ package launcher
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -360,9 +361,94 @@ func TestReloadSignalsTheProcess(t *testing.T) {
 
 func TestWrongUsageIsNoFailedStart(t *testing.T) {
 	m := newMachine(t, program(t, "1.0.0"))
-	for _, args := range [][]string{{"launch"}, {"launch", "mesh-host"}, {"launch", "/a", "/b"}} {
+	for _, args := range [][]string{{"launch"}, {"launch", "mesh-host"}, {"launch", "/a", "/b"}, {"launch", "/etc/passwd"}} {
 		if out, code := m.command(m.launcher, args...); code != 2 || !strings.HasPrefix(out, "usage:") {
 			t.Errorf("%v: exit %d, %s", args, code, out)
 		}
+	}
+}
+
+// Only the copy replaces what is installed.
+func TestWhatIsInstalledIsNoLauncher(t *testing.T) {
+	m := newMachine(t, program(t, "1.0.0"))
+	other := filepath.Join(t.TempDir(), "mesh-host")
+	m.put(other, []byte("precious"))
+	if out, code := m.command(m.binary, "launch", other); code != 2 || !m.is(other, []byte("precious")) {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	m.alone()
+}
+
+func TestASuccessorThatIsAnotherOneEachTimeIsGivenUp(t *testing.T) {
+	m := newMachine(t, nil)
+	for n := range 3 * Limit {
+		m.put(m.binary, fmt.Appendf(nil, "#!/bin/sh\n# %d\nexit 1\n", n))
+		if _, code := m.start(); code != 1 {
+			t.Fatalf("start %d: exit %d", n, code)
+		}
+	}
+	m.put(m.binary, []byte("#!/bin/sh\n# one more\nexit 1\n"))
+	m.host("1.0.0")
+}
+
+func TestWhatCannotBeCountedIsNotStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil  func(path string) error
+		serves string
+	}{
+		"a fifo":      {func(p string) error { return syscall.Mkfifo(p, 0o600) }, "1.1.0"},
+		"a directory": {func(p string) error { return os.MkdirAll(filepath.Join(p, "x"), 0o700) }, "1.1.0"},
+		"a symlink":   {func(p string) error { return os.Symlink("/dev/null", p) }, "1.1.0"},
+		"nothing is moved aside": {func(p string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(p, "x"), 0o700), os.MkdirAll(filepath.Join(p+".aside", "x"), 0o700))
+		}, "1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, program(t, "1.1.0"))
+			if err := c.spoil(filepath.Join(filepath.Dir(m.launcher), StateFile)); err != nil {
+				t.Fatal(err)
+			}
+			m.host(c.serves)
+		})
+	}
+}
+
+func TestALargeFileIsNotReadToTheEnd(t *testing.T) {
+	m := newMachine(t, nil)
+	if err := os.Truncate(m.binary, 200<<30); err != nil {
+		t.Skipf("no file can be that large here: %v", err)
+	}
+	if out := m.host("1.0.0"); !strings.Contains(out, "which no host has") {
+		t.Error(out)
+	}
+}
+
+// What is being written now is no version that failed.
+func TestASuccessorThatIsBusyIsNotCounted(t *testing.T) {
+	m := newMachine(t, program(t, "1.1.0"))
+	f, err := os.OpenFile(m.binary, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.host("1.0.0")
+	f.Close()
+	if tr := m.state().Trial; tr == nil || tr.Starts != 0 || tr.Total != 0 {
+		t.Errorf("trial: %+v", tr)
+	}
+	m.host("1.1.0", "prove")
+}
+
+func TestAStateBehindASymlinkKnowsItsCopy(t *testing.T) {
+	m := newMachine(t, []byte("text"))
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(m.binary), ".mesh-host.back/x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "launcher")
+	if err := os.Symlink(filepath.Dir(m.launcher), link); err != nil {
+		t.Fatal(err)
+	}
+	m.launcher = filepath.Join(link, "mesh-host")
+	if out := m.host("1.0.0"); !strings.Contains(out, fmt.Sprintf("given %q", m.binary)) {
+		t.Error(out)
 	}
 }

@@ -22,8 +22,13 @@ const self = "/proc/self/exe"
 // runs, whose copy at the path launcher runs where it lies: binary is what is
 // installed. It is "" for a host that was not started so.
 func Given(launcher string) (binary string) {
-	here, err := os.Readlink(self)
-	if err != nil || here != launcher || len(os.Args) < 2 || os.Args[1] != "run" || !filepath.IsAbs(os.Args[0]) || os.Args[0] == launcher {
+	here, err := os.Stat(self)
+	if err != nil {
+		return ""
+	}
+	// By the file, and not by its path: the state may lie behind a symlink.
+	there, err := os.Stat(launcher)
+	if err != nil || !os.SameFile(here, there) || len(os.Args) < 2 || os.Args[1] != "run" || !filepath.IsAbs(os.Args[0]) || os.Args[0] == launcher {
 		return ""
 	}
 	return os.Args[0]
@@ -48,7 +53,7 @@ func StoppedByRequest(dir string) error {
 		if s.Trial == nil || s.Trial.Starts == 0 {
 			return false
 		}
-		s.Trial.Starts--
+		s.Trial.uncount()
 		return true
 	})
 }
@@ -76,7 +81,7 @@ func Prove(launcher string) (proved bool, err error) {
 	// First the count, which needs no room.
 	if err := change(dir, func(s *State) bool {
 		if s.Trial != nil {
-			s.Trial.Starts = 0
+			s.Trial.Starts, s.Trial.Total = 0, 0
 		}
 		return s.Trial != nil
 	}); err != nil {

@@ -34,13 +34,20 @@ type Trial struct {
 	Again bool `json:"again,omitempty"`
 	// Version is what it says of itself, once it came so far.
 	Version string `json:"version,omitempty"`
-	// Starts are those that count.
+	// Starts are those that count. Total are those of all successors since the last
+	// proof: one whose content is another at each start is no reason to go on for ever.
 	Starts int `json:"starts"`
+	Total  int `json:"total,omitempty"`
 	// Ends are how the last of them ended: "exit-code/exited/1".
 	Ends []string `json:"ends,omitempty"`
 	// Runs are the service manager's names of the last starts ($INVOCATION_ID): the
 	// journal has what was said in each.
 	Runs []string `json:"runs,omitempty"`
+}
+
+// uncount takes a start back.
+func (t *Trial) uncount() {
+	t.Starts, t.Total = max(0, t.Starts-1), max(0, t.Total-1)
 }
 
 // Failed is a version that could not live here.

@@ -38,6 +38,8 @@ type Watch struct {
 	stands bool
 	// elsewhere are where else a host may be installed.
 	elsewhere []string
+	// shunned is the digest of what lay there when it was started for want of it.
+	shunned digest.Digest
 	// refused is the digest of what failed here.
 	refused func() digest.Digest
 	// seen is the file that was last hashed, and its digest.
@@ -85,6 +87,9 @@ func watch(path, running string, c Config) (*Watch, error) {
 	w := &Watch{path: path, running: running, sum: sum, elsewhere: c.Elsewhere, refused: c.Refused}
 	if c.Given != "" {
 		w.path, w.stands = c.Given, true
+		// What was there when this was started in its place is not gone over to, or
+		// it would be again and again. What cannot be read is not there.
+		w.shunned, _ = w.Installed()
 	}
 	return w, nil
 }
@@ -136,7 +141,7 @@ func (w *Watch) Replaced() (bool, error) {
 	if err != nil || sum == w.sum {
 		return false, err
 	}
-	return w.refused == nil || sum != w.refused(), nil
+	return sum != w.shunned && (w.refused == nil || sum != w.refused()), nil
 }
 
 func (w *Watch) moved() bool {
@@ -175,11 +180,17 @@ func identify(path string) (id, error) {
 	return id{dev: st.Dev, ino: st.Ino, size: st.Size, mtime: fi.ModTime().UnixNano()}, nil
 }
 
+// maxProgram bounds what is hashed, in bytes, as the launcher does.
+const maxProgram = 1 << 30
+
 func hash(path string) (digest.Digest, error) {
-	f, _, err := input.Regular(path)
+	f, fi, err := input.Regular(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if fi.Size() > maxProgram {
+		return "", fmt.Errorf("%q has %d bytes, which no host has", path, fi.Size())
+	}
 	return digest.SHA256.FromReader(f)
 }

@@ -36,17 +36,23 @@ type FailedHost struct {
 	Ends   []string  `json:"ends,omitempty"`
 	// Back: the version before it was put in its place.
 	Back bool `json:"back"`
-	// Package is the version of the package it came with, Source the digest of that
-	// package, if they are known.
-	Package string        `json:"package,omitempty"`
-	Source  digest.Digest `json:"source,omitempty"`
+	// Packages are those that it came with, if they are known.
+	Packages []FailedPackage `json:"packages,omitempty"`
 	// Words are the lines of its last run, the first and the last of many.
 	Words []string `json:"words,omitempty"`
 }
 
+// A FailedPackage is a package with a host in it that failed: its version, and the
+// digest of its file where that was declared.
+type FailedPackage struct {
+	Version string        `json:"version"`
+	Source  digest.Digest `json:"source,omitempty"`
+}
+
 // held says why it is not taken again.
 func (f *FailedHost) held() string {
-	name := "this version"
+	name, _, _ := strings.Cut(f.Digest, ":")
+	name = fmt.Sprintf("a version (%s)", f.Digest[:min(len(f.Digest), len(name)+13)])
 	if f.Version != "" {
 		name = "version " + f.Version
 	}
@@ -99,12 +105,12 @@ func (f *FailedHost) lastWord() string {
 // noted is failed.json: what the launcher cannot find out of what failed. It lies
 // beside the launcher's state.
 type noted struct {
-	Digest  string        `json:"digest"`
-	At      time.Time     `json:"at"`
-	Version string        `json:"version,omitempty"`
-	Package string        `json:"package,omitempty"`
-	Source  digest.Digest `json:"source,omitempty"`
-	Words   []string      `json:"words,omitempty"`
+	Digest  string    `json:"digest"`
+	At      time.Time `json:"at"`
+	Version string    `json:"version,omitempty"`
+	// Packages are all that this binary came with: it may be packed anew.
+	Packages []FailedPackage `json:"packages,omitempty"`
+	Words    []string        `json:"words,omitempty"`
 }
 
 func (s *Service) notedFile() string { return filepath.Join(s.Layout.LauncherDir(), "failed.json") }
@@ -133,8 +139,8 @@ func (s *Service) failed() *FailedHost {
 	}
 	out := &FailedHost{Digest: f.Digest, Version: f.Version, Starts: f.Starts, Why: f.Why, At: f.At, Ends: f.Ends, Back: f.Back}
 	var n noted
-	if readPaper(s.notedFile(), &n) && n.Digest == f.Digest && n.At.Equal(f.At) {
-		out.Package, out.Source, out.Words = n.Package, n.Source, n.Words
+	if readPaper(s.notedFile(), &n) && n.Digest == f.Digest {
+		out.Packages, out.Words = n.Packages, n.Words
 		if out.Version == "" {
 			out.Version = n.Version
 		}
@@ -158,15 +164,28 @@ func (s *Service) failedFile(path string, sum digest.Digest) string {
 // binary in it failed here.
 func (s *Service) failedPackage(version string, source digest.Digest) string {
 	f := s.failed()
-	switch {
-	case f == nil || f.Package == "":
-		return ""
-	case source != "" && f.Source != "" && source != f.Source:
-		return ""
-	case (source == "" || f.Source == "") && version != f.Package:
+	if f == nil {
 		return ""
 	}
-	return f.held()
+	for _, p := range f.Packages {
+		if p.is(version, source) {
+			return f.held()
+		}
+	}
+	// What is registered has it, and that is not noted yet, or could not be.
+	if registered, binary, err := s.packages.Registered(); err == nil && binary.String() == f.Digest && registered == version {
+		return f.held()
+	}
+	return ""
+}
+
+// is reports whether it is the one of that version, or from that source where both
+// are known: a package may be built anew as the same version.
+func (p FailedPackage) is(version string, source digest.Digest) bool {
+	if source != "" && p.Source != "" {
+		return source == p.Source
+	}
+	return version == p.Version
 }
 
 // afterFailure is done once, before the first pass: what is still known of the
@@ -182,17 +201,26 @@ func (s *Service) afterFailure(ctx context.Context) {
 		s.Log.Warn("cannot tell which package the failed host is of", "cause", err)
 	}
 	var n noted
-	known := readPaper(s.notedFile(), &n) && n.Digest == f.Digest && n.At.Equal(f.At)
-	if !known {
-		n = noted{Digest: f.Digest, At: f.At, Words: s.lastWords(ctx)}
+	if !readPaper(s.notedFile(), &n) || n.Digest != f.Digest {
+		n = noted{Digest: f.Digest}
 	}
-	if !known || n.Package == "" && binary.String() == f.Digest {
-		if binary.String() == f.Digest {
-			n.Package, n.Source = registered, s.sourceOf(registered)
-			n.Version, _, _ = strings.Cut(registered, "-")
+	before := len(n.Packages)
+	if binary.String() == f.Digest {
+		p := FailedPackage{Version: registered, Source: s.sourceOf(registered)}
+		if !slices.Contains(n.Packages, p) {
+			n.Packages = append(n.Packages, p)
 		}
+		n.Version, _, _ = strings.Cut(registered, "-")
+	}
+	noteworthy := !n.At.Equal(f.At) || len(n.Packages) != before
+	if !n.At.Equal(f.At) {
+		n.At, n.Words = f.At, s.lastWords(ctx)
+	}
+	if noteworthy {
 		if err := writePaper(s.notedFile(), n); err != nil {
-			s.Log.Error("what is known of the failed host cannot be kept", "cause", err)
+			// As long as it is registered, it is held by that.
+			s.Log.Error("what is known of the failed host cannot be kept, and its package stays registered", "cause", err)
+			return
 		}
 	}
 	f = s.failed()

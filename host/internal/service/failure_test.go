@@ -65,7 +65,8 @@ func TestThePackageThatFailedIsKnownByItsSourceOrElseByItsVersion(t *testing.T) 
 	if got := s.failedPackage("0.0.2-1", source); got != "" {
 		t.Errorf("held, and no package is known: %q", got)
 	}
-	n := noted{Digest: digest.FromString("bad").String(), At: time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC), Version: "0.0.2", Package: "0.0.2-1", Source: source}
+	n := noted{Digest: digest.FromString("bad").String(), At: time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC), Version: "0.0.2",
+		Packages: []FailedPackage{{"0.0.2-1", source}, {Version: "0.0.2-2"}}}
 	if err := writePaper(s.notedFile(), n); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +79,7 @@ func TestThePackageThatFailedIsKnownByItsSourceOrElseByItsVersion(t *testing.T) 
 		{"0.0.2-1", other, false}, // the same version, built anew
 		{"0.0.2-1", "", true},
 		{"0.0.3-1", "", false},
+		{"0.0.2-2", other, true}, // the same binary, packed anew
 		{"", source, true},
 	} {
 		if got := s.failedPackage(c.version, c.source); (got != "") != c.held || c.held && !strings.HasPrefix(got, "version 0.0.2 failed here 5 times") {
@@ -85,7 +87,7 @@ func TestThePackageThatFailedIsKnownByItsSourceOrElseByItsVersion(t *testing.T) 
 		}
 	}
 	// What was noted of another failure says nothing of this one.
-	for _, b := range []string{"garbage", `{"digest":"sha256:x","package":"0.0.2-1"}`, ""} {
+	for _, b := range []string{"garbage", `{"digest":"sha256:x","packages":[{"version":"0.0.2-1"}]}`, ""} {
 		if err := os.WriteFile(s.notedFile(), []byte(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +108,7 @@ func TestStatusSaysWhatFailedAndItsLastWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Failed == nil || len(st.Warnings) == 0 || !strings.Contains(st.Warnings[0], `this version failed here 5 times`) || !strings.Contains(st.Warnings[0], `"panic: no more"`) {
+	if st.Failed == nil || len(st.Warnings) == 0 || !strings.Contains(st.Warnings[0], `) failed here 5 times`) || !strings.Contains(st.Warnings[0], `"panic: no more"`) {
 		t.Errorf("%+v, %q", st.Failed, st.Warnings)
 	}
 }

@@ -275,6 +275,9 @@ func (s *Service) record(report link.Report) error {
 	s.last = &report
 	s.mu.Unlock()
 	if !isNews {
+		if s.collector.Err() != nil {
+			s.collector.Due() // what kept it from being thrown away may be mended
+		}
 		return nil
 	}
 	err := s.store.AddReport(report, report.Mesh != "")

@@ -38,10 +38,11 @@ func (s *Service) watchSelf() {
 		s.Log.Error("a new binary will not be noticed", "cause", err)
 		return
 	}
+	s.self.watch = own
 	if given != "" {
 		s.Log.Warn("running from the launcher's copy: what is installed cannot live", "installed", given)
+		return
 	}
-	s.self.watch = own
 	if err := launcher.Introduce(s.Layout.LauncherDir(), version.Running()); err != nil {
 		s.Log.Error("the launcher does not hear which version this is", "cause", err)
 	}

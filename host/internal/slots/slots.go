@@ -81,6 +81,9 @@ func both(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return nil, errors.Join(err, ErrDamaged)
+	}
 	return io.ReadAll(io.LimitReader(f, 2*Size))
 }
 
@@ -118,11 +121,15 @@ func Encode[T any](v T) ([]byte, error) {
 // whatever its sequence was. A write that fails never costs the last good one. A link
 // at path is not followed.
 func Write[T any, P Kept[T]](path string, v *T) (err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	// Without O_NONBLOCK a fifo would wait for its other end.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("%q is no regular file", path))
+	}
 	there, err := io.ReadAll(io.LimitReader(f, 2*Size))
 	if err != nil {
 		return err

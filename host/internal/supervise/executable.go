@@ -35,6 +35,10 @@ func (i identity) content() identity {
 	return i
 }
 
+// maxExecutable bounds what is read of an executable, in bytes: it may be anybody's,
+// and sparse.
+const maxExecutable = 1 << 30
+
 // An executable is the file that a process is started from, held open: by then the
 // path may have led elsewhere, and as long as it is open its inode is no other's.
 type executable struct {
@@ -84,6 +88,9 @@ func (e *executable) digest() (string, error) { return e.copyTo(io.Discard) }
 
 // copyTo copies it, and says what the digest is of what was copied.
 func (e *executable) copyTo(w io.Writer) (string, error) {
+	if e.id.Size > maxExecutable {
+		return "", errors.New("it is too large to be kept or told by its content")
+	}
 	h := sha256.New()
 	n, err := io.Copy(io.MultiWriter(w, h), io.NewSectionReader(e.file, 0, e.id.Size+1))
 	if err != nil {

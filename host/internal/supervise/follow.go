@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -137,11 +138,19 @@ func openLogs(path string) (older, newest *os.File, err error) {
 }
 
 func openLog(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	// Without O_NONBLOCK a fifo would wait for its writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		f.Close()
+		return nil, errors.Join(err, errors.New(path+" is no regular file"))
+	}
+	return f, nil
 }
 
 // is reports whether f is what lies at path; nil is nothing.

@@ -94,6 +94,10 @@ func openThere(d *os.Root, name, failed string) (*executable, error) {
 	}
 	if err == nil {
 		e.mode, e.uid, e.gid = st.Mode&0o7777, st.Uid, st.Gid
+		if st.Nlink > 1 {
+			e.close()
+			return nil, errors.New("what is in its place has other names")
+		}
 		var digest string
 		if digest, err = e.digest(); err == nil && digest != failed {
 			err = errors.New("it changed meanwhile")
@@ -121,6 +125,10 @@ func (s *shim) fill(f *os.File, good *Good, there *executable) error {
 		return errors.New("its copy is damaged")
 	}
 	mode, uid, gid := good.Mode, good.UID, good.GID
+	if there != nil && there.mode&0o6000 != 0 && (there.mode != mode || there.uid != uid || there.gid != gid) {
+		// Who made what is put back may have been another.
+		return errors.New("what is in its place is setuid or setgid, and what was copied was not so")
+	}
 	if there != nil {
 		mode, uid, gid = there.mode, there.uid, there.gid
 	}

@@ -24,8 +24,11 @@ func (s *shim) rollBack() (again bool, why string) {
 		_ = s.learn(func(r *Rollback) { r.Unable = "" }) // of another time
 	}
 	good := s.known.Good
-	if good == nil || s.blameless {
+	switch {
+	case s.blameless:
 		return false, ""
+	case good == nil:
+		return false, s.unable(fmt.Errorf("none has lived for %s yet", s.def.Healthy))
 	}
 	failed, err := s.culprit()
 	switch {
