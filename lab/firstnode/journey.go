@@ -103,7 +103,7 @@ func (n *Node) startHost(ctx context.Context) error {
 	if !ok {
 		return n.hostEnded()
 	}
-	if err := n.writeMark(mark{Host: host}); err != nil {
+	if err := n.writeMark(mark{Host: host, Raised: n.readMark().Raised}); err != nil {
 		return err
 	}
 	d := &door.Client{Path: n.machine().HostSocket()}

@@ -15,11 +15,23 @@ import (
 const journeyLimit = 5 * time.Minute
 
 // Up makes a release (or takes the one in From) and a first node of it, and leaves that running. When the
-// node runs already it shows its status instead; what a failed Up left is
-// ended and removed first.
+// node runs already it shows its status instead, and one whose host has ended is
+// started again; what a failed Up left is ended and removed first.
 func (n *Node) Up(ctx context.Context) error {
-	if m := n.readMark(); m.Raised && m.Host.lives() {
-		fmt.Fprintf(n.Std.Out, "the first node is up already (%s makes room for a new one)\n\n", n.DownCommand)
+	if m := n.readMark(); m.Raised {
+		if m.Host.lives() {
+			fmt.Fprintf(n.Std.Out, "the first node is up already (%s makes room for a new one)\n\n", n.DownCommand)
+			return n.Status(ctx)
+		}
+		// It is somebody's mesh by now.
+		if err := n.startHost(ctx); err != nil {
+			return fault.Failedf("the host of the first node had ended, and cannot be started again: %w", err).
+				Hint("look at %s; %s removes the node", n.log(), n.DownCommand)
+		}
+		if err := n.writeMark(mark{Host: n.host(), Raised: true}); err != nil {
+			return err
+		}
+		fmt.Fprintf(n.Std.Out, "the host of the first node had ended, and is started again (%s makes room for a new one)\n\n", n.DownCommand)
 		return n.Status(ctx)
 	}
 	if err := n.remove(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 	"github.com/nox-mesh/nox-mesh/internal/progress"
+	"github.com/nox-mesh/nox-mesh/pkgbuild"
 )
 
 func (p *program) status() *cobra.Command {
@@ -132,9 +133,19 @@ func (p *program) toStart() string {
 		return "mesh-host run --root " + fault.Word(l.Root)
 	}
 	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
+		for _, prefix := range l.Prefixes() {
+			if binary := l.HostBinary(prefix); isThere(binary) {
+				return pkgbuild.LauncherPath + " launch " + binary
+			}
+		}
 		return "mesh-host run"
 	}
 	return "systemctl start mesh-host"
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func took(d time.Duration) string {
