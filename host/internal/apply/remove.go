@@ -84,7 +84,7 @@ func (p *pass) remove(ctx context.Context, records []*resource.Record, leaving m
 	rest, before := p.bequeath(records, leaving)
 	if before == nil {
 		// What is gone must be forgotten, or it is removed again when somebody makes it.
-		if err := p.engine.Store.Writable(); err != nil {
+		if err := p.engine.Store.Ready(); err != nil {
 			before = fmt.Errorf("that it is gone could not be recorded: %w", err)
 		}
 	}

@@ -248,3 +248,29 @@ func TestH09APassThatWasNotRecordedIsFollowedByOneThatIs(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 }
+
+// TestH09AStoreThatCannotBeWrittenIsNotReady: an ext4 that had an error says that it
+// may be written (access(2)), and cannot be.
+func TestH09AStoreThatCannotBeWrittenIsNotReady(t *testing.T) {
+	cfg := machine(t)
+	remount := disk(t, cfg.Layout.State())
+	s, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.start(beat{})
+	defer s.Close()
+	if _, err := s.Apply(t.Context(), page("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.Ready(); err != nil {
+		t.Errorf("in order: %v", err)
+	}
+	remount("abort")
+	if err := s.store.Ready(); err == nil {
+		t.Error("after an error of its file system it is ready")
+	}
+	if records, err := s.store.Records(); err != nil || len(records) != 1 {
+		t.Errorf("it is not read any more: %d records, %v", len(records), err)
+	}
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"syscall"
@@ -54,6 +55,16 @@ func (s *Store) take(db *bbolt.DB, barred error) error {
 // Writable is why nothing can be recorded in the store, as far as the system
 // says so beforehand, or nil.
 func (s *Store) Writable() error { return may(s.path, forWriting) }
+
+// Ready returns an error unless a change can be made durable now: it makes one that
+// changes nothing. What access(2) says is not enough: an ext4 that had an error lets
+// nothing be written, and does not say so there.
+func (s *Store) Ready() error {
+	return s.update("anything", func(tx *bbolt.Tx) error {
+		meta := tx.Bucket(bucketMeta)
+		return meta.Put(keyFormat, bytes.Clone(meta.Get(keyFormat)))
+	})
+}
 
 // may asks the system, which says EROFS to root as well (access(2)).
 func may(path string, readOnly bool) error {
