@@ -246,8 +246,30 @@ func TestTheFleetReplacesItsHosts(t *testing.T) {
 		t.Errorf("the control plane does not say what beta holds back:\n%s", got)
 	}
 
-	// And a good one.
+	// A run of the package manager that fails is no reason to leave either.
+	for _, m := range both {
+		m.Must("mount", "--bind", "/usr/bin", "/usr/bin")
+		m.Must("mount", "-o", "remount,ro,bind", "/usr/bin")
+	}
+	before = hosts()
 	declare(third)
+	awaitFor(t, 2*time.Minute, "both say that it failed", func() bool {
+		return !slices.ContainsFunc(both, func(m *machine.Machine) bool {
+			out, _ := m.Run(t.Context(), "mesh-host", "status", "--json")
+			return !strings.Contains(out, `"there": "failed"`)
+		})
+	})
+	t.Run("S-03 a failed run of the package manager is no reason to leave", func(t *testing.T) {
+		if now := hosts(); !slices.Equal(now, before) {
+			t.Errorf("the hosts were %v and are %v", before, now)
+		}
+	})
+
+	// And a good one.
+	for _, m := range both {
+		m.Must("umount", "/usr/bin")
+		_, _ = m.Run(t.Context(), "mesh-host", "reconcile") // answered, or it left
+	}
 	await(t, "both run the good one", settled("0.0.3", 0))
 	registered(third)
 	if now := pids(); !slices.Equal(now, processes) {

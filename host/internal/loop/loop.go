@@ -47,6 +47,9 @@ type Loop struct {
 	interval atomic.Int64 // a time.Duration
 	asked    chan request
 	reset    chan struct{}
+	// After, if it is set before Run, is called after each pass, when those who wait
+	// for it have been answered. It returns at once.
+	After func()
 }
 
 type request struct {
@@ -93,6 +96,11 @@ func (l *Loop) Pass(ctx context.Context, trigger string) Result {
 	case r := <-done:
 		return r
 	case <-ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r // both, and this is what became of it
+	default:
 		return Result{Err: ctx.Err()}
 	}
 }
@@ -131,6 +139,9 @@ func (l *Loop) Run(ctx context.Context, beat time.Duration, alive func()) {
 		case res := <-ended:
 			answer(running, res)
 			running = nil
+			if l.After != nil {
+				l.After()
+			}
 			timer.Reset(l.next())
 			if waiting != nil {
 				start()

@@ -136,3 +136,21 @@ func TestH08WatchdogIsFedWhileAPassHangs(t *testing.T) {
 		}
 	})
 }
+
+// What comes after a pass may end the loop: who waited has the answer by then, and
+// keeps it.
+func TestWhoWaitsIsAnsweredBeforeWhatComesAfter(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			l := New(time.Hour, func(context.Context, string) Result { return Result{} })
+			l.After = cancel
+			var wg sync.WaitGroup
+			wg.Go(func() { l.Run(ctx, 0, nil) })
+			if r := l.Pass(ctx, TriggerPerson); r.Err != nil {
+				t.Errorf("the pass was made, and its answer is %v", r.Err)
+			}
+			wg.Wait()
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/host/internal/replace"
@@ -180,7 +181,7 @@ func TestH09APassThatCannotBeRecordedEndsAsAnyOther(t *testing.T) {
 	pass()
 	select {
 	case <-s.self.replaced:
-	default:
+	case <-time.After(20 * time.Second):
 		t.Error("a new version is not started")
 	}
 	closed()

@@ -154,6 +154,7 @@ func (s *Service) assemble() (err error) {
 	}
 	s.collector = s.content.Collector(s.collected, s.keep)
 	s.loop = loop.New(s.settings.ReconcileInterval, s.pass)
+	s.loop.After = s.leave
 	reports, err := s.store.Reports()
 	if len(reports) > 0 {
 		s.last = &reports[0]

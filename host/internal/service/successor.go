@@ -19,10 +19,10 @@ import (
 type self struct {
 	// watch notices that the binary was replaced; nil when that cannot be seen.
 	watch *replace.Watch
-	// replaced is closed when it was, and the pass in hand is recorded; leaving says
-	// that it is.
-	replaced chan struct{}
-	leaving  bool
+	// replaced is closed when it was, and the pass is recorded and answered. leaving
+	// says that it was, left that replaced is closed.
+	replaced      chan struct{}
+	leaving, left bool
 	// version is what the binary of the digest says of itself.
 	digest  digest.Digest
 	version string
@@ -57,8 +57,8 @@ func (s *Service) binaries() []string {
 	return out
 }
 
-// lookAtSelf ends the service when its binary was replaced: after the pass and
-// its record, never within.
+// lookAtSelf looks, after the pass and its record and never within, whether the
+// binary was replaced.
 func (s *Service) lookAtSelf() {
 	if s.self.watch == nil || s.self.leaving {
 		return
@@ -71,6 +71,14 @@ func (s *Service) lookAtSelf() {
 	if replaced {
 		s.Log.Info("the binary was replaced: ending, so that the new one is started", "running", version.Running(), "path", s.self.watch.Path())
 		s.self.leaving = true
+	}
+}
+
+// leave ends the service when its binary was replaced, once those who wait for the
+// pass that did it have been answered.
+func (s *Service) leave() {
+	if s.self.leaving && !s.self.left {
+		s.self.left = true
 		close(s.self.replaced)
 	}
 }
