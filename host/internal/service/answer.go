@@ -88,15 +88,14 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 		for _, r := range records {
 			seen[r.Key] = w != nil && r.Declaration == w.Digest
 		}
-		for _, o := range st.Off {
-			seen[o.Key] = true
-		}
 		for _, r := range st.Last.Resources {
 			// What is as declared was looked at above; the rest never came to be, or
-			// is as an older declaration had it.
-			if !r.Outcome.Good() && !seen[r.Key] {
-				st.Off = append(st.Off, Off{Key: r.Key, There: string(r.Outcome), Differences: nonEmpty(r.Error, r.Note)})
+			// is as an older declaration had it, and of that the look says nothing.
+			if r.Outcome.Good() || seen[r.Key] {
+				continue
 			}
+			st.Off = slices.DeleteFunc(st.Off, func(o Off) bool { return o.Key == r.Key })
+			st.Off = append(st.Off, Off{Key: r.Key, There: string(r.Outcome), Differences: nonEmpty(r.Error, r.Note)})
 		}
 	}
 	st.Off = s.told(st.Off)
