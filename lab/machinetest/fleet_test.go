@@ -268,7 +268,7 @@ func TestTheFleetReplacesItsHosts(t *testing.T) {
 	// And a good one.
 	for _, m := range both {
 		m.Must("mount", "-o", "remount,rw,bind", "/usr/bin") // in use: it goes with the machine
-		_, _ = m.Run(t.Context(), "mesh-host", "reconcile") // answered, or it left
+		_, _ = m.Run(t.Context(), "mesh-host", "reconcile")  // answered, or it left
 	}
 	await(t, "both run the good one", settled("0.0.3", 0))
 	registered(third)
