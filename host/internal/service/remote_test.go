@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -88,6 +89,14 @@ func TestTheStoreOfAServiceThatEndsIsTakenOver(t *testing.T) {
 	end = serveAt(t, cfg, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			end()
+			// It is not at the door any more when it hangs up.
+			for {
+				c, err := net.Dial("unix", cfg.Layout.HostSocket())
+				if err != nil {
+					break
+				}
+				c.Close()
+			}
 			panic(http.ErrAbortHandler)
 		}
 	}))
