@@ -22,7 +22,7 @@ type aPackage struct{ version, file string }
 
 func packageOf(t *testing.T, dist string) aPackage {
 	t.Helper()
-	file := one(t, dist, "arch/*/nox-mesh-host-*.pkg.tar.zst")
+	file := hostPackage(t, dist)
 	parts := strings.Split(strings.TrimPrefix(filepath.Base(file), "nox-mesh-host-"), "-")
 	return aPackage{version: parts[0] + "-" + parts[1], file: file}
 }

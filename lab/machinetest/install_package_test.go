@@ -15,11 +15,7 @@ import (
 // hostPackage is the host's package in the release that dist is.
 func hostPackage(t *testing.T, dist string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dist, "arch/*/nox-mesh-host-*.pkg.tar.zst"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("the release has %d packages of the host (%v)", len(found), err)
-	}
-	return found[0]
+	return one(t, dist, "arch/*/nox-mesh-host-*.pkg.tar.zst")
 }
 
 // floorAndPackages boots a machine on which the tarball is unpacked and the

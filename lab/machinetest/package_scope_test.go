@@ -3,8 +3,6 @@
 package machinetest
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,29 +15,11 @@ import (
 // let go. It returns a folder that is a repository of it.
 func slowPackage(t *testing.T) string {
 	t.Helper()
-	dir, repo := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{
+	return debianRepository(t, "slow", map[string]string{
 		"DEBIAN/control":  "Package: slow\nVersion: 1-1\nArchitecture: all\nMaintainer: x <x@example.org>\nDescription: x\n",
 		"DEBIAN/postinst": "#!/bin/sh\ncp /proc/self/cgroup /root/begun.new; mv /root/begun.new /root/begun\nuntil [ -e /root/go ]; do sleep 0.1; done\necho done > /root/ended\n",
 		"usr/share/slow":  "slow\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, line := range []string{
-		"dpkg-deb --root-owner-group -b " + dir + " " + repo + "/slow.deb >/dev/null",
-		"cd " + repo + " && dpkg-scanpackages -m . > Packages 2>/dev/null",
-	} {
-		if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", line, err, out)
-		}
-	}
-	return repo
+	})
 }
 
 // P-02: somebody stops the host while the package manager is at work. It is in a

@@ -47,11 +47,8 @@ func damaged(t *testing.T, m *machine.Machine, f func([]byte) []byte) string {
 // hosted is a machine with the floor installed and a file applied.
 func hosted(t *testing.T, lab *machine.Lab, name string) *machine.Machine {
 	t.Helper()
-	tarball := artefact(t, "nox-mesh-host-*.tar.gz")
-	m := lab.Boot(name, machine.Offline)
-	m.Put("/root/"+filepath.Base(tarball), 0o644, tarball)
-	m.Must("tar", "-C", "/root", "-xzf", "/root/"+filepath.Base(tarball))
-	m.Must("/root/nox-mesh-host-"+firstnode.Version+"/mesh-host", "install")
+	m, floor := unpackedOn(t, lab, name)
+	m.Must(floor, "install")
 	m.WriteFile("/root/web.json", 0o600, `{"schema": 1, "name": "web", "generation": 1, "resources": [
 		{"id": "page", "type": "file", "path": "/srv/page", "content": "hello\n"}]}`)
 	m.Must("mesh-host", "apply", "/root/web.json")

@@ -4,8 +4,6 @@ package machinetest
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -43,8 +41,7 @@ func TestTheUnitIsSound(t *testing.T) {
 // it is let do. It returns the folder of a repository of it.
 func facts(t *testing.T) string {
 	t.Helper()
-	dir, repo := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{
+	return debianRepository(t, "facts", map[string]string{
 		"DEBIAN/control": "Package: facts\nVersion: 1-1\nArchitecture: all\nMaintainer: x <x@example.org>\nDescription: x\n",
 		"DEBIAN/postinst": `#!/bin/sh
 try() { if "$@" >/dev/null 2>&1; then echo "can: $*"; else echo "cannot: $*"; fi; }
@@ -68,24 +65,7 @@ rm -f /root/facts.node /root/facts.suid /tmp/facts /home/facts /usr/lib/facts /b
 mv /root/facts.new /root/facts
 `,
 		"usr/share/facts": "facts\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, line := range []string{
-		"dpkg-deb --root-owner-group -b " + dir + " " + repo + "/facts.deb >/dev/null",
-		"cd " + repo + " && dpkg-scanpackages -m . > Packages 2>/dev/null",
-	} {
-		if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", line, err, out)
-		}
-	}
-	return repo
+	})
 }
 
 // TestTheUnitTakesNothingFromThoseItStarts: the script of a package finds what it finds

@@ -132,7 +132,7 @@ func (l *launch) try(sum string) int {
 	t := l.state.Trial
 	if t == nil || t.Digest != sum {
 		total := 0
-		if t != nil {
+		if t != nil && !t.Again {
 			total = t.Total
 		}
 		t = &Trial{Digest: sum, Total: total}
@@ -235,9 +235,8 @@ func (l *launch) again(program string) int {
 		l.write()
 	case t.Starts >= Limit:
 		// Whoever starts the unit by hand has another few starts.
-		t.Starts = 0
+		t.Starts, t.Total = 0, 0
 		l.write()
-		t.Total = 0
 		l.say("the last good version, started %d times since its successor failed, does not live either; see mesh-host status and the log above", Limit)
 		return ExitCannotStart
 	default:

@@ -391,6 +391,19 @@ func TestASuccessorThatIsAnotherOneEachTimeIsGivenUp(t *testing.T) {
 	m.host("1.0.0")
 }
 
+// The starts of the copy, after a successor failed, are no other successor's.
+func TestASuccessorAfterAFailureHasAllItsStarts(t *testing.T) {
+	m := newMachine(t, []byte("text"))
+	for range 3 * (Limit + 1) { // it halts, and a person starts it again
+		m.start()
+	}
+	m.put(m.binary, program(t, "1.1.0"))
+	for range Limit {
+		m.host("1.1.0")
+	}
+	m.host("1.0.0")
+}
+
 func TestWhatCannotBeCountedIsNotStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil  func(path string) error

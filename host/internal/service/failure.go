@@ -223,7 +223,9 @@ func (s *Service) afterFailure(ctx context.Context) {
 			return
 		}
 	}
-	f = s.failed()
+	if f = s.failed(); f == nil {
+		return // its state was damaged meanwhile
+	}
 	s.Log.Error("a version of this host failed here", "version", f.Version, "digest", f.Digest, "starts", f.Starts, "cause", f.Why)
 	if binary.String() == f.Digest && f.Back {
 		if err := s.putBackPackage(ctx); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/version"
 )
 
-// self is what the service knows of the program it is. But for replaced it is for
-// the goroutine that makes the passes.
+// self is what the service knows of the program it is. But for replaced, and what of
+// watch never changes, it is for the passes and what comes after each (loop.After).
 type self struct {
 	// watch notices that the binary was replaced; nil when that cannot be seen.
 	watch *replace.Watch

@@ -161,8 +161,9 @@ func TestTheWorstIsFirst(t *testing.T) {
 	}
 }
 
-// H-08: a resource that hangs starves no watchdog.
-func TestH08TheWatchdogIsFedWhileAResourceHangs(t *testing.T) {
+// beating is a service that works, and what it feeds its watchdog.
+func beating(t *testing.T) (*Service, <-chan struct{}) {
+	t.Helper()
 	s, err := Open(t.Context(), machine(t))
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +176,12 @@ func TestH08TheWatchdogIsFedWhileAResourceHangs(t *testing.T) {
 		}
 	}})
 	t.Cleanup(func() { s.Close() })
+	return s, beats
+}
+
+// H-08: a resource that hangs starves no watchdog.
+func TestH08TheWatchdogIsFedWhileAResourceHangs(t *testing.T) {
+	s, beats := beating(t)
 	if _, err := s.Apply(t.Context(), page("a", "1")); err != nil {
 		t.Fatal(err)
 	}
@@ -214,18 +221,7 @@ func TestH08TheWatchdogIsFedWhileAResourceHangs(t *testing.T) {
 // And a service that is stuck is not taken for one that works: what feeds the
 // watchdog takes the lock that each answer needs.
 func TestTheWatchdogOfAServiceThatIsStuckStarves(t *testing.T) {
-	s, err := Open(t.Context(), machine(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	beats := make(chan struct{}, 1000)
-	s.start(beat{every: time.Millisecond, alive: func() {
-		select {
-		case beats <- struct{}{}:
-		default:
-		}
-	}})
-	t.Cleanup(func() { s.Close() })
+	s, beats := beating(t)
 	<-beats
 	s.mu.Lock() // and nobody gives it back
 	for len(beats) > 0 {
