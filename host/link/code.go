@@ -21,8 +21,10 @@ const (
 	ProtocolTooNew    Code = "protocol_too_new"
 	Busy              Code = "busy"
 	StoreUnavailable  Code = "store_unavailable"
-	// NodeRevoked and NodeUnknown answer a node on its link: the second is an
-	// orphan, known by certificate but not by record.
+	// The rest answer a node on its link. NodeUnknown is an orphan, known by
+	// certificate but not by record.
 	NodeRevoked Code = "node_revoked"
 	NodeUnknown Code = "node_unknown"
+	// NodeCloned answers the second of two machines that use one key.
+	NodeCloned Code = "node_cloned"
 )

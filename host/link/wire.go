@@ -15,8 +15,11 @@
 //	7  host        writes the credential as candidate, durable
 //	8         ->   POST /v1/enrol/ack over the new credential; candidate becomes identity
 //
-// Afterwards the node holds GET /v1/link (JSON lines, down), posts to
-// /v1/reports and /v1/inventory, and reads /v1/content/DIGEST.
+// Afterwards the node holds GET /v1/link (JSON lines, down), which it opens by
+// saying where it stands (Opening), posts to /v1/reports and /v1/inventory, and
+// reads /v1/content/DIGEST. It says that it kept the value of a session to
+// /v1/session, has its certificate renewed at /v1/renew, asks what it owned once
+// at /v1/unowned, and says that it has left at /v1/leave.
 package link
 
 import (
@@ -35,8 +38,10 @@ const (
 
 // The paths of the wire. Every POST takes one JSON object and is answered by
 // one that begins with Answer: PathEnrol takes an EnrolRequest (EnrolAnswer),
-// PathAck an AckRequest, PathReports one Report, PathInventory an Inventory
-// (all three: Answer).
+// PathAck an AckRequest, PathReports one Report, PathInventory an Inventory,
+// PathSession a SessionRequest, PathLeave a LeaveRequest (all five: Answer),
+// PathRenew an empty object (RenewAnswer). GET PathUnowned is answered by an
+// UnownedAnswer.
 const (
 	PathHello     = "/v1/enrol/hello"
 	PathEnrol     = "/v1/enrol"
@@ -44,6 +49,10 @@ const (
 	PathLink      = "/v1/link"
 	PathReports   = "/v1/reports"
 	PathInventory = "/v1/inventory"
+	PathSession   = "/v1/session"
+	PathRenew     = "/v1/renew"
+	PathUnowned   = "/v1/unowned"
+	PathLeave     = "/v1/leave"
 	PathContent   = "/v1/content/" // + digest
 )
 
@@ -133,6 +142,38 @@ type AckRequest struct {
 	EnrolmentID string `json:"enrolment_id"`
 }
 
+// SessionRequest says that the value of this session is kept.
+type SessionRequest struct {
+	Session SessionValue `json:"session"`
+}
+
+// RenewAnswer is a new certificate for the node's key.
+type RenewAnswer struct {
+	Answer
+	// Certificate and Chain are as in EnrolAnswer.
+	Certificate []byte   `json:"certificate,omitempty"`
+	Chain       [][]byte `json:"chain,omitempty"`
+}
+
+// UnownedAnswer is what this node owned once, as far as the control plane was ever
+// told, and does not any more.
+type UnownedAnswer struct {
+	Answer
+	// Keys are what it said it owns and does not say any more, without having said
+	// that it removed them.
+	Keys []string `json:"keys"`
+	// Declarations are of one resource each: what was declared for it and is not any
+	// more, without its having said that it removed it. What a resource named beside
+	// itself (after, restart_on) is left out.
+	Declarations []json.RawMessage `json:"declarations"`
+}
+
+// LeaveRequest says that the node has left: it forgets its identity now.
+type LeaveRequest struct {
+	// Left are the keys of what it still owns and could not take away.
+	Left []string `json:"left,omitempty"`
+}
+
 // Message is one line of GET /v1/link. Type says which member counts.
 type Message struct {
 	Type       MessageType `json:"type"`
@@ -145,6 +186,8 @@ type Message struct {
 	WindowSeconds int `json:"window_seconds,omitempty"`
 	// Sentence is with MessageRevoked: why.
 	Sentence string `json:"sentence,omitempty"`
+	// Session is with the first message: the value of this session.
+	Session SessionValue `json:"session,omitempty"`
 }
 
 // MessageType is the kind of a Message. An unknown one is passed over.
@@ -157,6 +200,9 @@ const (
 	MessageDrain       MessageType = "drain"
 	MessageRevoked     MessageType = "revoked"
 	MessageAddresses   MessageType = "addresses"
+	// MessageConfirm asks the node to say once more, at PathSession, which session
+	// this is: another machine came with the same key.
+	MessageConfirm MessageType = "confirm"
 )
 
 // DeclarationMessage is what the node shall be. Its order is (mesh, epoch,
@@ -170,6 +216,10 @@ type DeclarationMessage struct {
 	// Document is the declaration itself up to MaxInline; else it is fetched by
 	// Digest.
 	Document []byte `json:"document,omitempty"`
+	// Final: it is the last one, and declares nothing. The node removes what it owns,
+	// or lets go of it when Leave is set, says so, and forgets its identity.
+	Final bool `json:"final,omitempty"`
+	Leave bool `json:"leave,omitempty"`
 }
 
 // Report is what one reconcile did. Posting one twice is the same as once.

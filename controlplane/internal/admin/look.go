@@ -28,7 +28,7 @@ func (d *Desk) line(tx *state.Tx, n *state.Node) (Node, error) {
 	}
 	return Node{
 		ID: n.ID, Name: n.Name, Hostname: n.Profile.Hostname, Tags: n.Tags, State: d.stateOf(tx, n),
-		Connected: d.Wire.Links.Connected(n.ID), Conflict: n.Conflict,
+		Connected: d.Wire.Links.Connected(n.ID), Conflict: n.Conflict, Hold: n.Hold,
 		Wanted: n.Wanted.Generation, Applied: n.Applied.Generation, Behind: d.Wire.BehindSince(n, m.Epoch), Failed: n.Applied.Failed,
 		Version: n.Applied.Version, Installed: n.Applied.Installed, LastSeen: d.seen(tx, n),
 	}, nil
@@ -48,6 +48,8 @@ func (d *Desk) stateOf(tx *state.Tx, n *state.Node) string {
 	switch {
 	case n.State == state.Admitted:
 		return "enrolling"
+	case n.Hold != nil:
+		return string(n.Hold.Kind)
 	case n.State == state.Enrolled && !d.Wire.Links.Connected(n.ID) && !d.seen(tx, n).IsZero():
 		return "disconnected"
 	}

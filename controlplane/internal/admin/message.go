@@ -47,6 +47,22 @@ type NodeRevoked struct {
 	Already bool `json:"already"`
 }
 
+// A Retirement names a node that is to leave. KeepResources has it let go of what it
+// owns instead of removing it; DryRun only asks what it owns.
+type Retirement struct {
+	Leaving
+	KeepResources bool `json:"keep_resources,omitempty"`
+	DryRun        bool `json:"dry_run,omitempty"`
+}
+
+// NodeRetiring is a node that is to leave. Owns is what it said last that it owns,
+// Already is true when it was to leave, or left, earlier.
+type NodeRetiring struct {
+	Node
+	Owns    []string `json:"owns"`
+	Already bool     `json:"already"`
+}
+
 // An Address is one address of the control plane.
 type Address struct {
 	Address string `json:"address"`
@@ -107,14 +123,17 @@ type Node struct {
 	// Hostname is what the machine says it is called.
 	Hostname string   `json:"hostname,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
-	// State is "pending", "enrolling", "enrolled", "disconnected" or "revoked".
+	// State is "pending", "enrolling", "enrolled", "disconnected", "cloned", "ahead",
+	// "retiring", "retired" or "revoked".
 	State string `json:"state"`
 	// Connected says that the node has a link. One that is "enrolled" and not
 	// connected never was.
 	Connected bool   `json:"connected"`
 	Conflict  string `json:"conflict,omitempty"`
-	Wanted    uint64 `json:"wanted"`
-	Applied   uint64 `json:"applied"`
+	// Hold is why it is sent nothing new.
+	Hold    *state.Hold `json:"hold,omitempty"`
+	Wanted  uint64      `json:"wanted"`
+	Applied uint64      `json:"applied"`
 	// Behind is since when a connected node could have applied what is wanted and
 	// has not, once that is a minute.
 	Behind  time.Time `json:"behind_since,omitzero"`
@@ -191,6 +210,7 @@ var (
 	Undeclare     = door.Verb[ModuleRef, module.Change]{Name: "undeclare"}
 	Approve       = door.Verb[Approval, Node]{Name: "approve"}
 	Revoke        = door.Verb[Leaving, NodeRevoked]{Name: "revoke", Again: true}
+	Retire        = door.Verb[Retirement, NodeRetiring]{Name: "retire", Again: true}
 	Events        = door.Verb[Limit, []*state.Event]{Name: "events", Again: true}
 	GetStatus     = door.Verb[None, Status]{Name: "status", Again: true}
 	deliver       = door.Stream[Push, Pushed]{Name: "push"}

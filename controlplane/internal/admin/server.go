@@ -50,6 +50,7 @@ func (d *Desk) Handler() http.Handler {
 	Undeclare.Handle(mux, d.undeclare)
 	Approve.Handle(mux, d.approve)
 	Revoke.Handle(mux, d.revoke)
+	Retire.Handle(mux, d.retire)
 	Events.Handle(mux, d.events)
 	GetStatus.Handle(mux, d.status)
 	deliver.Handle(mux, d.push)
@@ -191,6 +192,7 @@ func (d *Desk) approve(_ context.Context, q Approval) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
+	d.Wire.Links.Changed(n.ID)
 	d.Log.Info("node is approved", "node", n.Name)
 	return d.node(n.ID)
 }
@@ -211,6 +213,38 @@ func (d *Desk) revoke(_ context.Context, q Leaving) (out NodeRevoked, err error)
 	d.Collector.Due()
 	if !out.Already {
 		d.Log.Info("node is revoked", "node", n.Name)
+	}
+	out.Node, err = d.node(n.ID)
+	return out, err
+}
+
+func (d *Desk) retire(_ context.Context, q Retirement) (out NodeRetiring, err error) {
+	transact := d.Office.Store.Update
+	if q.DryRun {
+		transact = d.Office.Store.Try
+	}
+	var n *state.Node
+	err = transact(func(tx *state.Tx) error {
+		return d.guarded(tx, q.Last, fmt.Sprintf("retire node %q", q.Ref), goes, func() (err error) {
+			if n, out.Already, err = d.Office.Retire(tx, q.Ref, q.KeepResources); err != nil {
+				return err
+			}
+			inv, err := tx.Inventory(n.ID)
+			if inv != nil {
+				out.Owns = inv.Owned
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return NodeRetiring{}, err
+	}
+	if !q.DryRun {
+		d.Wire.Links.Changed(n.ID)
+		d.Collector.Due()
+		if !out.Already {
+			d.Log.Info("node is to be retired", "node", n.Name)
+		}
 	}
 	out.Node, err = d.node(n.ID)
 	return out, err

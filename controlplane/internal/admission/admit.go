@@ -100,7 +100,8 @@ func (o *Office) Ack(node, enrolment string) error {
 	})
 }
 
-// Approve admits a pending node, under the name as if that is not empty.
+// Approve admits a pending node, under the name as if that is not empty, or releases
+// one that is held.
 func (o *Office) Approve(ref, as string, tags []string) (n *state.Node, err error) {
 	if as != "" && !name.Valid(as) {
 		return nil, fault.Usagef("cannot name a node %q: a name is %s", as, name.Rule)
@@ -115,6 +116,9 @@ func (o *Office) Approve(ref, as string, tags []string) (n *state.Node, err erro
 	err = o.Store.Update(func(tx *state.Tx) error {
 		if n, err = FindNode(tx, ref); err != nil {
 			return err
+		}
+		if n.Hold != nil && n.Member() {
+			return o.release(tx, n, as, tags)
 		}
 		if n.State != state.Pending {
 			return fault.Refusedf("cannot approve node %q: it is %s and not pending", ref, n.State).

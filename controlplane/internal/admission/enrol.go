@@ -112,8 +112,8 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 	switch n, err := tx.NodeByKey(key.ID); {
 	case err != nil:
 		return nil, err
-	case n != nil && n.State == state.Revoked:
-		return nil, Revoked(n)
+	case n != nil && n.Gone():
+		return nil, Gone(n)
 	case n != nil:
 		return nil, link.EnrolmentConflict.Errorf("this key is that of node %q already, by another enrolment", n.ID)
 	}
@@ -152,8 +152,8 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 		return nil, fmt.Errorf("internal error: enrolment %q has no node", e.ID)
 	case n.Key != key.ID:
 		return nil, link.EnrolmentConflict.Errorf("enrolment %q was begun with another key", e.ID)
-	case n.State == state.Revoked:
-		return nil, Revoked(n)
+	case n.Gone():
+		return nil, Gone(n)
 	case e.Token == t.ID && n.State == state.Pending && !t.Revoked.IsZero():
 		return nil, judge(t, o.Clock.Now())
 	case e.Token == t.ID || !e.Acked.IsZero():
@@ -241,7 +241,10 @@ func (o *Office) addresses(tx *state.Tx) ([]string, error) {
 	return o.Addresses()
 }
 
-// Revoked is what a node that was revoked is told.
-func Revoked(n *state.Node) error {
+// Gone is what a node is told that may do nothing any more.
+func Gone(n *state.Node) error {
+	if n.State == state.Retired {
+		return link.NodeRevoked.Errorf("node %q has left the mesh", n.Name)
+	}
 	return link.NodeRevoked.Errorf("node %q was revoked; the machine keeps what it has", n.Name)
 }

@@ -22,6 +22,7 @@ type set struct {
 	parsed   map[string]*declaration.Declaration
 	composed map[string]composed
 	brought  map[string]bool
+	had      map[string]map[string]*had
 	// note, if there is one, is told of each node that changes, before it does.
 	note func(n *state.Node, to *composition) error
 }
@@ -43,7 +44,7 @@ func load(tx *state.Tx, now time.Time) (*set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &set{tx: tx, now: now, parsed: map[string]*declaration.Declaration{}, composed: map[string]composed{}, brought: map[string]bool{}}
+	s := &set{tx: tx, now: now, parsed: map[string]*declaration.Declaration{}, composed: map[string]composed{}, brought: map[string]bool{}, had: map[string]map[string]*had{}}
 	for _, m := range ms {
 		p, err := parsePlacement(m.Placement)
 		if err != nil {
@@ -129,8 +130,7 @@ func (s *set) assign(n *state.Node) (bool, error) {
 		n.Wanted.Sources = c.sources // a person may have taken up what a machine brought
 		return false, nil
 	}
-	generation := n.Wanted.Generation + 1
-	doc, err := c.stamp(n.Name, generation)
+	doc, err := c.stamp(n.Name, n.Wanted.Generation+1)
 	if err != nil {
 		return fail(err)
 	}
@@ -139,11 +139,25 @@ func (s *set) assign(n *state.Node) (bool, error) {
 			return false, err
 		}
 	}
-	n.Wanted = state.Wanted{
-		Generation: generation, Digest: digest.FromBytes(doc).String(), Size: int64(len(doc)), Content: c.content,
-		Sources: c.sources, At: s.now,
+	return true, s.succeed(n, c.composition, doc)
+}
+
+// succeed makes doc, stamped from c, the node's next generation.
+func (s *set) succeed(n *state.Node, c *composition, doc []byte) error {
+	mesh, err := s.tx.Mesh()
+	if err != nil {
+		return err
 	}
-	return true, s.tx.PutDeclaration(n.ID, doc)
+	if err := s.leavings(n, c); err != nil {
+		return err
+	}
+	w := &n.Wanted
+	base := w.Known(mesh.Epoch)
+	*w = state.Wanted{
+		Generation: w.Generation + 1, Epoch: mesh.Epoch, Base: base,
+		Digest: digest.FromBytes(doc).String(), Size: int64(len(doc)), Content: c.content, Sources: c.sources, At: s.now,
+	}
+	return s.tx.PutDeclaration(n.ID, doc)
 }
 
 // On returns the names of the modules that are present on a node.

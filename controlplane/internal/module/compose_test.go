@@ -60,6 +60,9 @@ func TestAStampThatMakesItTooLongIsRefused(t *testing.T) {
 
 func TestWhatNodesHaveInCommonIsComposedOnce(t *testing.T) {
 	store, err := state.Open(filepath.Join(t.TempDir(), "state.db"))
+	if err == nil {
+		err = store.Update(func(tx *state.Tx) error { return tx.PutMesh(&state.Mesh{ID: "mesh", Epoch: 1}) })
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

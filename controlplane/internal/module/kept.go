@@ -52,7 +52,7 @@ func kept(tx *state.Tx) (content.Kept, error) {
 	}
 	seen := map[string]bool{}
 	for _, n := range nodes {
-		if n.State == state.Revoked || n.Wanted.Generation == 0 || seen[n.Wanted.Content] {
+		if n.Gone() || n.Wanted.Generation == 0 || seen[n.Wanted.Content] {
 			continue
 		}
 		seen[n.Wanted.Content] = true

@@ -39,6 +39,9 @@ func newMesh(t *testing.T, nodes ...*state.Node) *mesh {
 	}
 	t.Cleanup(func() { s.Close() })
 	m := &mesh{t, s}
+	if err := s.Update(func(tx *state.Tx) error { return tx.PutMesh(&state.Mesh{ID: "mesh", Epoch: 1}) }); err != nil {
+		t.Fatal(err)
+	}
 	for _, n := range nodes {
 		m.add(n)
 	}
@@ -270,7 +273,8 @@ func TestPlacement(t *testing.T) {
 		"profile.architecture=arm64":  {"id-a"},
 		"profile.distribution=debian": {},
 	} {
-		m := newMesh(t, arch, node("b"), waits, gone)
+		a := *arch // each mesh writes on its own
+		m := newMesh(t, &a, node("b"), waits, gone)
 		if c := m.must("m", file("/x"), rule); !reflect.DeepEqual(c.Nodes, want) {
 			t.Errorf("%s: %v, want %v", rule, c.Nodes, want)
 		}

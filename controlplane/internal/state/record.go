@@ -58,6 +58,8 @@ type NodeState string
 // The states of a node:
 //
 //	pending --approve--> admitted --ack--> enrolled
+//	admitted, enrolled --retire--> retiring --leave--> retired
+//	   any --leave--> retired
 //	   any --revoke--> revoked
 const (
 	// Pending waits for a person.
@@ -66,6 +68,10 @@ const (
 	Admitted NodeState = "admitted"
 	// Enrolled uses its certificate.
 	Enrolled NodeState = "enrolled"
+	// Retiring is to take away what it owns, and to leave.
+	Retiring NodeState = "retiring"
+	// Retired has left by itself. Its name and key stay taken.
+	Retired NodeState = "retired"
 	// Revoked may do nothing any more. Its name and key stay taken.
 	Revoked NodeState = "revoked"
 )
@@ -93,15 +99,40 @@ type Node struct {
 	// then the last one that could.
 	Conflict string  `json:"conflict,omitempty"`
 	Applied  Applied `json:"applied"`
+	// Hold, if there is one, keeps anything new from the node.
+	Hold *Hold `json:"hold,omitempty"`
+	// Leave: a node that is retiring lets go of what it owns instead of removing it.
+	Leave bool `json:"leave,omitempty"`
 }
+
+// Gone says whether the node may do nothing any more.
+func (n *Node) Gone() bool { return n.State == Revoked || n.State == Retired }
+
+// A Hold is why a node is sent nothing new until a person says otherwise.
+type Hold struct {
+	Kind     HoldKind  `json:"kind"`
+	Sentence string    `json:"sentence"`
+	At       time.Time `json:"at"`
+}
+
+// HoldKind is what was found.
+type HoldKind string
+
+const (
+	// Cloned: two machines use its key.
+	Cloned HoldKind = "cloned"
+	// Ahead: it has a declaration that this control plane, restored from a backup,
+	// does not know.
+	Ahead HoldKind = "ahead"
+)
 
 // Member says whether the node has modules: it is admitted and not revoked.
 func (n *Node) Member() bool { return n.State == Admitted || n.State == Enrolled }
 
 // Behind says whether the node has a declaration that it has not applied, in
-// the mesh's epoch.
+// the mesh's epoch, and is to apply it.
 func (n *Node) Behind(epoch uint64) bool {
-	return n.Member() && n.Wanted.Generation > 0 && (n.Applied.Generation != n.Wanted.Generation || n.Applied.Epoch != epoch)
+	return n.Member() && n.Hold == nil && n.Wanted.Generation > 0 && (n.Applied.Generation != n.Wanted.Generation || n.Applied.Epoch != epoch)
 }
 
 // A Decision is what was decided about a node, and on what.
@@ -118,8 +149,12 @@ type Decision struct {
 type Wanted struct {
 	// Generation is the node's own count; 0 means that there is none yet.
 	Generation uint64 `json:"generation"`
-	Digest     string `json:"digest,omitempty"`
-	Size       int64  `json:"size,omitempty"`
+	// Epoch is the one it was made in, and Base the newest generation that was made
+	// in an earlier one: what a restore knew.
+	Epoch  uint64 `json:"epoch,omitempty"`
+	Base   uint64 `json:"base,omitempty"`
+	Digest string `json:"digest,omitempty"`
+	Size   int64  `json:"size,omitempty"`
 	// Content is the digest of the declaration without its generation and name:
 	// equal means that nothing a host would act on changed.
 	Content string `json:"content,omitempty"`
@@ -128,6 +163,15 @@ type Wanted struct {
 	Sources []string `json:"sources,omitempty"`
 	// At is since when this generation is wanted.
 	At time.Time `json:"at,omitzero"`
+}
+
+// Known is the newest generation of earlier epochs than epoch that this control
+// plane made.
+func (w *Wanted) Known(epoch uint64) uint64 {
+	if w.Epoch == epoch {
+		return w.Base
+	}
+	return w.Generation
 }
 
 // Applied is what the node said last of a declaration of this mesh.

@@ -33,6 +33,9 @@ var (
 	bucketInventories  = []byte("inventories")  // node id
 	bucketReports      = []byte("reports")      // node id, a bucket by sequence
 	bucketSeen         = []byte("seen")         // node id -> RFC 3339
+	bucketLines        = []byte("lines")        // node id
+	bucketUnowned      = []byte("unowned")      // node id -> keys
+	bucketLeavings     = []byte("leavings")     // node id, a bucket by key
 	bucketModules      = []byte("modules")
 	bucketDocuments    = []byte("module-documents") // module name -> bytes
 	bucketPushed       = []byte("pushed")           // name "/" architecture
@@ -41,6 +44,7 @@ var (
 	buckets = [][]byte{
 		bucketMesh, bucketAddresses, bucketTokens, bucketEnrolments, bucketHolders, bucketNodes, bucketNodeNames,
 		bucketNodeKeys, bucketDeclarations, bucketLocal, bucketInventories, bucketReports, bucketSeen,
+		bucketLines, bucketUnowned, bucketLeavings,
 		bucketModules, bucketDocuments, bucketPushed, bucketEvents,
 	}
 )

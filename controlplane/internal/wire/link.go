@@ -13,7 +13,17 @@ import (
 // link is one session: it lasts until the peer is gone, a newer one comes, the
 // node is revoked or the control plane stops.
 func (s *Server) link(w http.ResponseWriter, r *http.Request, n *state.Node) {
-	slot := s.Links.take(n.ID, s.now())
+	o, err := link.ParseOpening(r.Header)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	given, err := s.begin(r.Context(), n, o)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	slot := s.Links.take(n.ID, s.now(), o.Sessions, given)
 	s.log.Info("link is up", "node", n.Name, "from", r.RemoteAddr)
 	why := s.session(w, r, slot, n)
 	if s.Links.leave(slot) {
@@ -40,7 +50,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, slot *slot, n *
 		return flush()
 	}
 	// At once, so that the peer knows the link stands.
-	if err := send(link.Message{Type: link.MessageHeartbeat}); err != nil {
+	if err := send(link.Message{Type: link.MessageHeartbeat, Session: slot.given.value}); err != nil {
 		return err.Error()
 	}
 	beat := time.NewTicker(s.heartbeat)
@@ -83,6 +93,10 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, slot *slot, n *
 			sent.declaration.Document = nil
 		case <-late.C:
 			s.notApplied(n)
+		case <-slot.asked:
+			if err := send(link.Message{Type: link.MessageConfirm}); err != nil {
+				return err.Error()
+			}
 		case <-beat.C:
 			if err := send(link.Message{Type: link.MessageHeartbeat}); err != nil {
 				return err.Error()
@@ -123,14 +137,18 @@ func (s *Server) news(n *state.Node) (out news, err error) {
 		if err != nil {
 			return err
 		}
+		out.addresses = tx.Addresses()
+		if now.Hold != nil {
+			return nil
+		}
 		w := now.Wanted
 		out.declaration = link.DeclarationMessage{
 			Mesh: mesh.ID, Epoch: mesh.Epoch, Generation: w.Generation, Digest: w.Digest, Size: w.Size,
+			Final: now.State == state.Retiring, Leave: now.Leave,
 		}
 		if w.Size <= link.MaxInline {
 			out.declaration.Document = tx.Declaration(n.ID)
 		}
-		out.addresses = tx.Addresses()
 		return nil
 	})
 	return out, err

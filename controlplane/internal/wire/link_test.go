@@ -93,8 +93,8 @@ func TestTheNewestLinkWinsAndTheOldOnesEndChangesNothing(t *testing.T) {
 
 func TestALateLeaveTakesNothingAway(t *testing.T) {
 	l := newLinks()
-	old := l.take("n", start)
-	newer := l.take("n", start)
+	old := l.take("n", start, nil, beginning{})
+	newer := l.take("n", start, nil, beginning{})
 	select {
 	case <-old.end:
 	default:

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -34,13 +35,22 @@ type slot struct {
 	// for a link that a newer one superseded.
 	end chan struct{}
 	why link.MessageType
+	// said is what the node said of its sessions, given what this one began with.
+	said  []link.SessionValue
+	given beginning
+	// asked has a value when the node is to say that it is there; there is closed when
+	// it has.
+	asked chan struct{}
+	mu    sync.Mutex
+	there chan struct{} // of mu; nil when nobody waits
 }
 
 func newLinks() *Links { return &Links{slots: map[string]*slot{}} }
 
 // take opens the slot of a node and ends the one it had.
-func (l *Links) take(node string, now time.Time) *slot {
-	s := &slot{node: node, since: now, changed: make(chan struct{}, 1), end: make(chan struct{})}
+func (l *Links) take(node string, now time.Time, said []link.SessionValue, given beginning) *slot {
+	s := &slot{node: node, since: now, changed: make(chan struct{}, 1), end: make(chan struct{}), asked: make(chan struct{}, 1)}
+	s.said, s.given = said, given
 	s.changed <- struct{}{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,6 +82,52 @@ func (s *slot) finish(why link.MessageType) {
 	default:
 		s.why = why
 		close(s.end)
+	}
+}
+
+// slot returns the open link of a node, nil when it has none.
+func (l *Links) slot(node string) *slot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.slots[node]
+}
+
+// confirmed asks the machine whose link is open whether it is there, and says
+// whether it is, at the latest after within.
+func (l *Links) confirmed(ctx context.Context, node string, within time.Duration) bool {
+	s := l.slot(node)
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	if s.there == nil {
+		s.there = make(chan struct{})
+	}
+	there := s.there
+	s.mu.Unlock()
+	select {
+	case s.asked <- struct{}{}:
+	default: // it is being asked
+	}
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-there:
+		return true
+	case <-s.end:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// answer says that the machine of a link is there.
+func (s *slot) answer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.there != nil {
+		close(s.there)
+		s.there = nil
 	}
 }
 

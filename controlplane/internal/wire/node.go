@@ -58,12 +58,18 @@ func current(tx *state.Tx, id, key string) (*state.Node, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case n == nil || n.ID != id:
-		return nil, link.NodeUnknown.Errorf("the control plane has no record of node %q", id)
-	case n.State == state.Revoked:
-		return nil, admission.Revoked(n)
+	case n != nil && n.ID == id && n.Gone():
+		return nil, admission.Gone(n)
+	case n != nil && n.ID == id:
+		return n, nil
 	}
-	return n, nil
+	switch n, err = tx.Node(id); {
+	case err != nil:
+		return nil, err
+	case n != nil:
+		return nil, link.NodeRevoked.Errorf("node %q enrolled anew, with another key; this one ended then", n.Name)
+	}
+	return nil, link.NodeUnknown.Errorf("the control plane has no record of node %q", id)
 }
 
 // standing returns a node as the state knows it now, if it may do anything, and

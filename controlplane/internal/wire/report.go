@@ -37,6 +37,9 @@ func (s *Server) keepReport(n *state.Node, rep *link.Report) error {
 			return err
 		}
 		s.applied(now, mesh, rep)
+		if err := tx.DropLeavings(n.ID, wentWith(rep)...); err != nil {
+			return err
+		}
 		return tx.PutNode(now)
 	})
 }
@@ -66,6 +69,9 @@ func (s *Server) inventory(w http.ResponseWriter, r *http.Request, n *state.Node
 	err := s.read(w, r, admission.MaxInventory, &inv, []payer{byNode(n.ID)}, func() error {
 		return s.office.Store.Batch(func(tx *state.Tx) error {
 			if _, err := current(tx, n.ID, n.Key); err != nil {
+				return err
+			}
+			if err := disowned(tx, n, &inv); err != nil {
 				return err
 			}
 			return tx.PutInventory(n.ID, &inv)

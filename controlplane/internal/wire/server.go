@@ -45,6 +45,7 @@ type Server struct {
 	heartbeat time.Duration
 	write     time.Duration
 	apply     time.Duration
+	confirm   time.Duration
 }
 
 // New returns a server; Serve runs it.
@@ -52,7 +53,7 @@ func New(o *admission.Office, c *content.Store, log *slog.Logger) *Server {
 	return &Server{
 		office: o, content: c, log: log, Links: newLinks(), Seen: newSeen(o.Clock),
 		bodies: newBudget(maxBodies), gate: newGate(), heartbeat: link.HeartbeatInterval, write: WriteTimeout,
-		apply: ApplyTime,
+		apply: ApplyTime, confirm: confirmTime,
 	}
 }
 
@@ -111,6 +112,10 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET "+link.PathLink, s.asNode(s.heard(s.link)))
 	mux.HandleFunc("POST "+link.PathReports, s.asNode(s.heard(s.report)))
 	mux.HandleFunc("POST "+link.PathInventory, s.asNode(s.heard(s.inventory)))
+	mux.HandleFunc("POST "+link.PathSession, s.asNode(s.kept))
+	mux.HandleFunc("POST "+link.PathRenew, s.asNode(s.heard(s.renew)))
+	mux.HandleFunc("GET "+link.PathUnowned, s.asNode(s.heard(s.unowned)))
+	mux.HandleFunc("POST "+link.PathLeave, s.asNode(s.leave))
 	mux.HandleFunc("GET "+link.PathContent+"{digest}", s.asNode(s.heard(s.blob)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuseAs(w, http.StatusNotFound, link.Refused.Errorf("there is no %q here", r.Method+" "+r.URL.Path))

@@ -34,6 +34,8 @@ type Node struct {
 	Certificate   *tls.Certificate
 	// HTTP1 leaves HTTP/2 out.
 	HTTP1 bool
+	// Opening is what Open says.
+	Opening link.Opening
 }
 
 // New makes a node that will enrol with a token.
@@ -214,7 +216,13 @@ func (n *Node) Open(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.Do(ctx, http.MethodGet, link.PathLink, nil, nil)
+	said := http.Header{}
+	n.Opening.Set(said)
+	header := map[string]string{}
+	for k := range said {
+		header[k] = said.Get(k)
+	}
+	res, err := c.Do(ctx, http.MethodGet, link.PathLink, nil, header)
 	if err == nil && res.StatusCode != http.StatusOK {
 		var a link.Answer
 		_ = json.NewDecoder(res.Body).Decode(&a)

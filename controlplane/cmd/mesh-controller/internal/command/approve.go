@@ -10,16 +10,21 @@ func (a *app) approve() *cobra.Command {
 	var q admin.Approval
 	c := &cobra.Command{
 		Use:   "approve NODE",
-		Short: "Admit a machine that is pending",
+		Short: "Admit a machine that is pending, or release a node that is held",
 		Long: `Admit a machine that came with a --pending token. Compare what
 "mesh-controller show NODE" says of it with the machine first: all of it is the
-machine's own word.`,
+machine's own word.
+
+A node that is "cloned" or "ahead" is sent nothing new until it is approved. Two
+machines use the key of a cloned one: run "mesh-host identity new" on the copy
+first. One that is ahead has a declaration that came after the backup that this
+control plane was restored from: approved, it takes the older one that is here.`,
 		Example: "  mesh-controller approve web1\n  mesh-controller approve 3f9c2a7b --name db1 --tag db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Ref = args[0]
 			return ask(c.Context(), a, admin.Approve.Ask, q, func(n admin.Node) error {
-				a.say("node %q is admitted as %q", n.ID, n.Name)
+				a.say("node %q is approved as %q", n.ID, n.Name)
 				return nil
 			})
 		},

@@ -46,6 +46,9 @@ func (a *app) printNode(n admin.NodeDetail) error {
 		rows = append(rows, []string{"not applied", fmt.Sprintf(
 			"generation %d, which it could have had %s; run `journalctl -u mesh-host` there for why", n.Wanted, cli.Ago(now, n.Behind))})
 	}
+	if n.Hold != nil {
+		rows = append(rows, []string{"held", fmt.Sprintf("%s, %s; `mesh-controller approve %s` releases it", n.Hold.Sentence, cli.Ago(now, n.Hold.At), called(n.Node))})
+	}
 	if n.Conflict != "" {
 		rows = append(rows, []string{"conflict", n.Conflict})
 	}
