@@ -7,11 +7,12 @@
 // (0600), the token's secret never leaves the token. Nothing is said to
 // anybody whose mesh root is not the pinned one. The link is tried for ever,
 // with growing, random waits, and a control plane that fell silent is noticed
-// within three heartbeats.
+// within three heartbeats. At each session the control plane is told which session
+// the last one was, so that it can tell this machine from a copy of it.
 //
 // What it does not. It applies nothing and orders nothing: a declaration is
 // checked against its digest and handed on. It sets no clock, and no date
-// makes it refuse. It does not renew certificates.
+// makes it refuse.
 //
 // What survives a crash: the identity, at every stage, and with it the
 // addresses. A candidate that a crash left is acknowledged by the next Enrol,
@@ -82,8 +83,10 @@ type Config struct {
 	// Inventory is asked at each connect and at each notice of the outbox; it
 	// is sent when it changed.
 	Inventory func() profile.Inventory
-	Clock     clock.Clock
-	Log       *slog.Logger
+	// Have is asked at each connect: what is in force of this mesh, nil for nothing.
+	Have  func() *link.Position
+	Clock clock.Clock
+	Log   *slog.Logger
 
 	// MinBackoff and MaxBackoff bound the ceiling of the wait between tries.
 	MinBackoff, MaxBackoff time.Duration
@@ -108,6 +111,9 @@ type State struct {
 type Client struct {
 	cfg Config
 
+	// renewed is when a certificate was last asked for, of the goroutine that reads.
+	renewed time.Time
+
 	mu      sync.Mutex
 	state   State
 	session *session
@@ -129,6 +135,9 @@ func New(cfg Config) *Client {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System
 	}
+	if cfg.Have == nil {
+		cfg.Have = func() *link.Position { return nil }
+	}
 	return &Client{cfg: cfg}
 }
 
@@ -144,13 +153,18 @@ func (c *Client) State() State {
 // not checked here: who stores them by their digest does. The reader ends with
 // the session, and when nothing comes for a minute.
 func (c *Client) Content(ctx context.Context, d digest.Digest) (io.ReadCloser, error) {
-	c.mu.Lock()
-	s := c.session
-	c.mu.Unlock()
+	s := c.standing()
 	if s == nil {
 		return nil, ErrNoLink
 	}
 	return s.content(ctx, d)
+}
+
+// standing is the session that stands, nil for none.
+func (c *Client) standing() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
 }
 
 // Run holds the link until ctx ends, and returns nil then. It returns an error

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
@@ -57,6 +58,8 @@ type Identity struct {
 	// Epoch and Generation are those of the enrolment's answer: what came
 	// later is in the store.
 	Epoch, Generation uint64
+	// Sessions are the values of the last sessions, newest first, link.MaxKept at most.
+	Sessions []link.SessionValue
 	// Revoked is the control plane's sentence when it took the credential away.
 	// The machine may then enrol anew, with another key.
 	Revoked string
@@ -80,6 +83,8 @@ type identityFile struct {
 	Epoch       uint64   `json:"epoch,omitempty"`
 	Generation  uint64   `json:"generation,omitempty"`
 	Revoked     string   `json:"revoked,omitempty"`
+
+	Sessions []link.SessionValue `json:"sessions,omitempty"`
 }
 
 // newIdentity makes key and enrolment id for the mesh of a token.
@@ -148,10 +153,15 @@ func parseIdentity(b []byte) (*Identity, error) {
 	if err := link.CheckAddresses(f.Addresses); err != nil {
 		return nil, err
 	}
+	for _, v := range f.Sessions {
+		if !v.Valid() || len(f.Sessions) > link.MaxKept {
+			return nil, errors.New("its sessions are not as they should be")
+		}
+	}
 	id := &Identity{
 		Stage: f.Stage, EnrolmentID: f.EnrolmentID, Mesh: f.Mesh, NodeID: f.NodeID, Name: f.Name,
 		Certificate: f.Certificate, Chain: f.Chain, Pins: f.Pins, Addresses: f.Addresses,
-		Candidates: f.Candidates, Epoch: f.Epoch, Generation: f.Generation, Revoked: f.Revoked,
+		Candidates: f.Candidates, Epoch: f.Epoch, Generation: f.Generation, Revoked: f.Revoked, Sessions: f.Sessions,
 		key: func() *ecdsa.PrivateKey { return key },
 	}
 	switch f.Stage {
@@ -196,7 +206,7 @@ func (id *Identity) Save(path string) error {
 	b, err := json.MarshalIndent(identityFile{
 		Stage: id.Stage, EnrolmentID: id.EnrolmentID, Mesh: id.Mesh, NodeID: id.NodeID, Name: id.Name,
 		Key: key, Certificate: id.Certificate, Chain: id.Chain, Pins: id.Pins, Addresses: id.Addresses,
-		Candidates: id.Candidates, Epoch: id.Epoch, Generation: id.Generation, Revoked: id.Revoked,
+		Candidates: id.Candidates, Epoch: id.Epoch, Generation: id.Generation, Revoked: id.Revoked, Sessions: id.Sessions,
 	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot write the identity %q: %w", path, err)
@@ -216,6 +226,13 @@ func (id *Identity) tlsCertificate() *tls.Certificate {
 		Certificate: append([][]byte{id.Certificate}, id.Chain...),
 		PrivateKey:  id.key(),
 	}
+}
+
+// due says whether the certificate is to be renewed: two thirds of its life are
+// over, or the clock is before it began.
+func (id *Identity) due(now time.Time) bool {
+	c, err := x509.ParseCertificate(id.Certificate)
+	return err != nil || now.Before(c.NotBefore) || now.After(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore)*2/3))
 }
 
 // csr is the PKCS #10 request for the node's key.

@@ -56,6 +56,9 @@ type plane struct {
 	// streams has each GET /v1/link as it comes.
 	streams chan *stream
 	posted  chan string
+	// kept has each session value that a node said it keeps.
+	kept    chan link.SessionValue
+	renewed int
 	// refused has the path of each refusal.
 	refused chan string
 }
@@ -68,8 +71,10 @@ type node struct {
 // A stream is one GET /v1/link; the test sends on it and ends it.
 type stream struct {
 	node string
-	out  chan link.Message
-	end  chan struct{}
+	// opening is what the node said.
+	opening link.Opening
+	out     chan link.Message
+	end     chan struct{}
 	// gone is closed when the handler has returned.
 	gone chan struct{}
 }
@@ -115,7 +120,7 @@ func newPlane(t testing.TB, options ...planeOption) *plane {
 		t: t, tokens: map[string]ed25519.PublicKey{}, nodes: map[string]node{}, acked: map[string]bool{},
 		content: map[string][]byte{}, refuse: map[string]link.Code{}, drop: map[string]int{},
 		protocol: link.Range{Min: 1, Max: 1},
-		streams:  make(chan *stream, 16), posted: make(chan string, 64), refused: make(chan string, 64),
+		streams:  make(chan *stream, 16), posted: make(chan string, 64), kept: make(chan link.SessionValue, 64), refused: make(chan string, 64),
 	}
 	inYear(2026)(p)
 	p.server = httptest.NewUnstartedServer(p)
@@ -305,6 +310,16 @@ func (p *plane) take(r *http.Request, id string) (int, any) {
 	switch r.URL.Path {
 	case link.PathAck:
 		p.acked[id] = true
+	case link.PathSession:
+		var q link.SessionRequest
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			return 400, link.Refused.Answer(p.serverTime, "")
+		}
+		p.kept <- q.Session
+	case link.PathRenew:
+		p.renewed++
+		leaf := p.issue(link.NodeURI("m1", id), x509.ExtKeyUsageClientAuth, r.TLS.PeerCertificates[0].PublicKey.(*ecdsa.PublicKey))
+		return 200, link.RenewAnswer{Answer: link.Answer{ServerTime: p.serverTime}, Certificate: leaf.Raw, Chain: [][]byte{p.root.Raw}}
 	case link.PathReports:
 		var rep link.Report
 		if err := json.NewDecoder(r.Body).Decode(&rep); err != nil {
@@ -320,7 +335,11 @@ func (p *plane) take(r *http.Request, id string) (int, any) {
 }
 
 func (p *plane) link(w http.ResponseWriter, r *http.Request, id string) {
-	s := &stream{node: id, out: make(chan link.Message), end: make(chan struct{}), gone: make(chan struct{})}
+	opening, err := link.ParseOpening(r.Header)
+	if err != nil {
+		p.t.Error(err)
+	}
+	s := &stream{node: id, opening: opening, out: make(chan link.Message), end: make(chan struct{}), gone: make(chan struct{})}
 	defer close(s.gone)
 	messages, rc := link.NewWriter(w), http.NewResponseController(w)
 	w.WriteHeader(200)

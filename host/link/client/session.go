@@ -30,8 +30,10 @@ type session struct {
 	// silence ends the session when nothing came for three heartbeats.
 	silence *time.Timer
 	body    io.ReadCloser
-	// uplink sends reports and inventory.
-	uplink sync.WaitGroup
+	// uplink sends reports and inventory; asides are what is asked beside that.
+	uplink, asides sync.WaitGroup
+	// kept: the value of this session is durable here.
+	kept bool
 }
 
 var (
@@ -71,6 +73,7 @@ func (s *session) open() error {
 	if err != nil {
 		return err
 	}
+	link.Opening{Sessions: s.id.Sessions, Have: s.client.cfg.Have()}.Set(req.Header)
 	resp, err := s.http.RoundTrip(req)
 	if err != nil {
 		return s.cause(err)
@@ -101,6 +104,7 @@ func (s *session) close(err error) {
 	s.conns.close()
 	s.http.CloseIdleConnections()
 	s.uplink.Wait()
+	s.asides.Wait()
 }
 
 // cause is why the session ended, where that is known better than err.
@@ -132,6 +136,10 @@ func (s *session) read() error {
 
 // take acts on one message; an error ends the session.
 func (s *session) take(m link.Message) error {
+	if m.Session != "" {
+		s.keep(m.Session)
+	}
+	s.renewWhenDue()
 	switch m.Type {
 	case link.MessageDeclaration:
 		return s.declaration(*m.Declaration)
@@ -147,15 +155,19 @@ func (s *session) take(m link.Message) error {
 		if s.id.announced(m.Addresses) {
 			s.save()
 		}
+	case link.MessageConfirm:
+		s.confirm()
 	}
 	// A heartbeat says nothing more, and what is unknown is passed over.
 	return nil
 }
 
-func (s *session) save() {
-	if err := s.id.Save(s.client.cfg.Path); err != nil {
+func (s *session) save() bool {
+	err := s.id.Save(s.client.cfg.Path)
+	if err != nil {
 		s.client.cfg.Log.Warn("what changed in the identity is not kept", "cause", err)
 	}
+	return err == nil
 }
 
 // declaration checks what came, fetches what did not, and hands it over.
