@@ -66,6 +66,9 @@ type Engine struct {
 	Version string
 	// Limits overrides how long resources of a type may take.
 	Limits map[declaration.Type]Limits
+	// Formerly, if set, says whether a thing was this host's before it lost its store:
+	// then it is no somebody else's.
+	Formerly func(key string) bool
 	// Late, if set, is called when something is over that a pass did not wait
 	// for: there is something to look at.
 	Late func()

@@ -47,9 +47,9 @@ func (a Action) acts() bool { return a == Create || a == Change || a == Restart 
 // decide says what is to be done with a declared resource, from what a look at
 // it found. prior is its record, nil when it is not ours. restart says that
 // something it names in restart_on changed, again that a person asked for what
-// fails to be tried anew. It is all there is to the decision: a plan and a pass
+// fails to be tried anew, formerly that it was ours before the store was lost. It is all there is to the decision: a plan and a pass
 // come to the same.
-func decide(r *declaration.Resource, prior *resource.Record, st resource.State, restart, again bool) Action {
+func decide(r *declaration.Resource, prior *resource.Record, st resource.State, restart, again, formerly bool) Action {
 	switch {
 	case st.Same && (restart || again && st.Failing != ""):
 		return Restart
@@ -57,7 +57,7 @@ func decide(r *declaration.Resource, prior *resource.Record, st resource.State, 
 		return Adopt
 	case st.Same:
 		return Keep
-	case st.Blocked != "", st.Foreign && prior == nil && !r.TakeOver:
+	case st.Blocked != "", st.Foreign && prior == nil && !formerly && !r.TakeOver:
 		return Conflict
 	case !st.Exists:
 		return Create

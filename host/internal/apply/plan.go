@@ -118,7 +118,7 @@ func (p *pass) step(t *task) Step {
 		s.untouched(t.err)
 		return s
 	}
-	s.Action = decide(t.resource, t.prior, t.found, p.restarts.pending[t.key], false)
+	s.Action = decide(t.resource, t.prior, t.found, p.restarts.pending[t.key], false, p.engine.formerly(t))
 	s.Differences = t.found.Differences
 	switch {
 	case s.Action == Conflict:

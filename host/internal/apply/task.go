@@ -86,10 +86,19 @@ func (t *task) record(p *pass) resource.Record {
 	if t.begun {
 		rec.Before = t.before
 	}
+	if p.engine.formerly(t) {
+		rec.Before = nil // what is there is what it made; what was before that is not known any more
+	}
 	if t.prior != nil {
 		rec.Before, rec.Sequence, rec.Adopted = t.prior.Before, t.prior.Sequence, t.prior.Adopted
 	}
 	return rec
+}
+
+// formerly says whether the thing was this host's before it lost its store, and is
+// not yet again.
+func (e *Engine) formerly(t *task) bool {
+	return t.prior == nil && e.Formerly != nil && e.Formerly(t.key)
 }
 
 // applied is the verdict on what was made as declared.

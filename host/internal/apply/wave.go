@@ -71,7 +71,7 @@ func (p *pass) letGo(ctx context.Context, t *task) {
 // decided decides on a task that was looked at, and reports whether there is
 // anything left to do for it, if only to record it.
 func (p *pass) decided(t *task) bool {
-	t.action = decide(t.resource, t.prior, t.found, t.restart, p.again)
+	t.action = decide(t.resource, t.prior, t.found, t.restart, p.again, p.engine.formerly(t))
 	if t.begun && (t.action == Adopt || t.action == Keep) {
 		t.action = Change // by us, a moment ago, and it failed at something
 	}
@@ -220,7 +220,7 @@ func (p *pass) own(tasks []*task) {
 	records := make([]resource.Record, len(tasks))
 	for i, t := range tasks {
 		records[i] = t.record(p)
-		records[i].Adopted = records[i].Adopted || t.action == Adopt
+		records[i].Adopted = records[i].Adopted || t.action == Adopt && !p.engine.formerly(t)
 	}
 	err := p.commit(records...)
 	for _, t := range tasks {

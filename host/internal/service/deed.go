@@ -22,16 +22,19 @@ func repeatable[Q, A any](name string, do func(*Service, context.Context, Q) (A,
 
 // The verbs of Host.
 var (
-	verbStatus  = repeatable("status", bare((*Service).Status))
-	verbOwned   = repeatable("owned", bare((*Service).Owned))
-	verbHistory = repeatable("history", bare((*Service).History))
-	verbMetrics = repeatable("metrics", bare((*Service).Metrics))
-	verbPlan    = repeatable("plan", (*Service).Plan)
-	verbApply   = repeatable("apply", (*Service).Apply)
-	verbBundle  = repeatable("bundle", (*Service).Bundle)
-	verbEnrol   = repeatable("enrol", (*Service).Enrol)
-	verbRetire  = repeatable("retire", (*Service).Retire)
-	verbPass    = repeatable("pass", bare((*Service).Pass))
+	verbStatus   = repeatable("status", bare((*Service).Status))
+	verbOwned    = repeatable("owned", bare((*Service).Owned))
+	verbHistory  = repeatable("history", bare((*Service).History))
+	verbMetrics  = repeatable("metrics", bare((*Service).Metrics))
+	verbPlan     = repeatable("plan", (*Service).Plan)
+	verbApply    = repeatable("apply", (*Service).Apply)
+	verbBundle   = repeatable("bundle", (*Service).Bundle)
+	verbEnrol    = repeatable("enrol", (*Service).Enrol)
+	verbIdentity = repeatable("identity-new", (*Service).NewIdentity)
+	verbUnowned  = repeatable("unowned", bare((*Service).Unowned))
+	verbAdopt    = deed[AdoptRequest, []Unowned]{door.Verb[AdoptRequest, []Unowned]{Name: "adopt"}, (*Service).Adopt}
+	verbRetire   = repeatable("retire", (*Service).Retire)
+	verbPass     = repeatable("pass", bare((*Service).Pass))
 )
 
 // bare is a method without a question.
@@ -56,6 +59,9 @@ func (s *Service) handler() http.Handler {
 	verbApply.handle(m, s)
 	verbBundle.handle(m, s)
 	verbEnrol.handle(m, s)
+	verbIdentity.handle(m, s)
+	verbUnowned.handle(m, s)
+	verbAdopt.handle(m, s)
 	verbRetire.handle(m, s)
 	verbPass.handle(m, s)
 	return m

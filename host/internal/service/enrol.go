@@ -69,10 +69,7 @@ func (s *Service) redeem(ctx context.Context, token link.Token) (*client.Identit
 	if err != nil {
 		return nil, err
 	}
-	cfg := client.EnrolConfig{
-		Token: token, Path: s.Layout.HostIdentity(), Clock: s.Clock, Log: s.Log, Version: version.Running(),
-		Facts: func() (profile.Profile, profile.Inventory) { return s.facts(ctx) },
-	}
+	cfg := s.enrolment(ctx, token)
 	if wanted != nil && wanted.Source != store.SourceLink {
 		cfg.Declaration = wanted.Document
 	}
@@ -83,6 +80,13 @@ func (s *Service) redeem(ctx context.Context, token link.Token) (*client.Identit
 		s.mu.Unlock()
 	}
 	return id, err
+}
+
+func (s *Service) enrolment(ctx context.Context, token link.Token) client.EnrolConfig {
+	return client.EnrolConfig{
+		Token: token, Path: s.Layout.HostIdentity(), Clock: s.Clock, Log: s.Log, Version: version.Running(),
+		Facts: func() (profile.Profile, profile.Inventory) { return s.facts(ctx) },
+	}
 }
 
 // keepAsking goes on with an enrolment that waits for a person, as long as the
@@ -126,16 +130,29 @@ func (s *Service) hold() {
 	if !s.served || s.link != nil || s.identity == nil || s.identity.Stage == client.StageEnrolling {
 		return
 	}
-	l := client.New(client.Config{
-		Path: s.Layout.HostIdentity(), Handler: linkHandler{s}, Outbox: outbox{s},
-		Inventory: func() profile.Inventory { _, inv := s.facts(s.ctx); return inv }, Clock: s.Clock, Log: s.Log,
-	})
+	l := s.newLink(outbox{s})
 	s.link = l
 	s.holding.begin(s.ctx, &s.running, func(ctx context.Context) {
 		if err := l.Run(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Error("link", "cause", err)
 		}
 	})
+}
+
+func (s *Service) newLink(o client.Outbox) *client.Client {
+	return client.New(client.Config{
+		Path: s.Layout.HostIdentity(), Handler: linkHandler{s}, Outbox: o, Have: s.have,
+		Inventory: func() profile.Inventory { _, inv := s.facts(s.ctx); return inv }, Clock: s.Clock, Log: s.Log,
+	})
+}
+
+// have is what is in force of the mesh, for this node; nil for nothing.
+func (s *Service) have() *link.Position {
+	w, err := s.store.About()
+	if err != nil || w == nil || w.Source != store.SourceLink || w.Mesh != s.mesh() || w.Node != s.node() {
+		return nil
+	}
+	return &link.Position{Epoch: w.Epoch, Generation: w.Generation, Digest: w.Digest}
 }
 
 // facts are what the machine can run, and what it has.
@@ -157,6 +174,19 @@ type linkHandler struct{ s *Service }
 
 // Declaration takes what the mesh declares, durably; the loop applies it.
 func (h linkHandler) Declaration(ctx context.Context, m link.DeclarationMessage) error {
+	h.s.mu.Lock()
+	l := h.s.link
+	h.s.mu.Unlock()
+	if err := h.s.recall(ctx, l); err != nil {
+		return err
+	}
+	return h.take(ctx, m)
+}
+
+func (h linkHandler) take(ctx context.Context, m link.DeclarationMessage) error {
+	if m.Final {
+		return h.s.dismissed(ctx, m)
+	}
 	fresh, err := h.s.engine.Accept(ctx, store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Node: h.s.node(), Document: m.Document}, false)
 	h.s.turnedDown(err)
 	if err != nil {

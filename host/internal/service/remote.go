@@ -78,6 +78,18 @@ func (r *remote) Enrol(ctx context.Context, token string) (Enrolled, error) {
 	return verbEnrol.ask(ctx, r, token)
 }
 
+func (r *remote) NewIdentity(ctx context.Context, token string) (Enrolled, error) {
+	return verbIdentity.ask(ctx, r, token)
+}
+
+func (r *remote) Unowned(ctx context.Context) ([]Unowned, error) {
+	return verbUnowned.ask(ctx, r, door.None{})
+}
+
+func (r *remote) Adopt(ctx context.Context, q AdoptRequest) ([]Unowned, error) {
+	return verbAdopt.ask(ctx, r, q)
+}
+
 func (r *remote) Retire(ctx context.Context, q RetireRequest) (Retired, error) {
 	return verbRetire.ask(ctx, r, q)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/internal/store"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/host/link/client"
-	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/durable"
 )
 
@@ -82,7 +81,7 @@ func (s *Service) Retire(ctx context.Context, r RetireRequest) (Retired, error) 
 	}
 	s.endLink()
 	defer s.holdAgain()
-	if err := s.declareLast(r.KeepResources); err != nil {
+	if err := s.declareLast(r.KeepResources, false); err != nil {
 		return out, err
 	}
 	report, err := s.reconciled(ctx, triggerRetire)
@@ -97,8 +96,9 @@ func (s *Service) Retire(ctx context.Context, r RetireRequest) (Retired, error) 
 	for _, x := range records {
 		out.Left = append(out.Left, x.Key)
 	}
-	out.Told = out.Mesh != "" && !revoked && s.tell(ctx, s.lastLink())
-	if len(out.Left) > 0 && !r.Force {
+	goes := len(out.Left) == 0 || r.Force
+	out.Told = out.Mesh != "" && !revoked && s.tell(ctx, s.lastLink(), goes, out.Left)
+	if !goes {
 		return out, nil
 	}
 	s.endLink()
@@ -137,7 +137,7 @@ func (s *Service) partings(ctx context.Context, keep bool) ([]apply.Step, error)
 
 // declareLast puts the last declaration in force. One that is in force already is
 // the same one again, but for what it leaves.
-func (s *Service) declareLast(leave bool) error {
+func (s *Service) declareLast(leave, dismissed bool) error {
 	now, err := s.store.About()
 	if err != nil {
 		return err
@@ -148,13 +148,14 @@ func (s *Service) declareLast(leave bool) error {
 	}
 	last := store.Wanted{
 		Source: store.SourceRetire, Mesh: s.mesh(), Node: s.node(), Name: d.Name, Generation: d.Generation,
-		Digest: digest.FromString(lastDeclaration).String(), At: s.Clock.Now().UTC(), Leave: leave, Document: []byte(lastDeclaration),
+		Digest: digest.FromString(lastDeclaration).String(), At: s.Clock.Now().UTC(), Leave: leave, Dismissed: dismissed,
+		Document: []byte(lastDeclaration),
 	}
 	if now != nil {
 		if last.Mesh == now.Mesh {
 			last.Epoch = now.Epoch
 		}
-		if now.Source == last.Source && now.Mesh == last.Mesh && now.Node == last.Node && now.Leave == leave {
+		if now.Source == last.Source && now.Mesh == last.Mesh && now.Node == last.Node && now.Leave == leave && (now.Dismissed || !dismissed) {
 			return nil
 		}
 	}
@@ -179,10 +180,7 @@ func (s *Service) holdAgain() {
 
 // lastLink holds the link until endLink, whether or not a service runs.
 func (s *Service) lastLink() *client.Client {
-	l := client.New(client.Config{
-		Path: s.Layout.HostIdentity(), Handler: linkHandler{s}, Outbox: lastOutbox{outbox{s}},
-		Inventory: func() profile.Inventory { _, inv := s.facts(s.ctx); return inv }, Clock: s.Clock, Log: s.Log,
-	})
+	l := s.newLink(lastOutbox{outbox{s}})
 	s.mu.Lock()
 	s.link = l
 	s.mu.Unlock()
@@ -203,8 +201,9 @@ func (o lastOutbox) Sent(id string) error {
 	return err
 }
 
-// tell waits until the control plane has all reports, and reports whether it has.
-func (s *Service) tell(ctx context.Context, l *client.Client) bool {
+// tell waits until the control plane has all reports, says that this node leaves now
+// if it does, and reports whether the control plane knows.
+func (s *Service) tell(ctx context.Context, l *client.Client, leaves bool, left []string) bool {
 	seek, stop := context.WithTimeout(ctx, seekTime)
 	defer stop()
 	if !s.await(seek, func() bool { return l.State().Connected }) {
@@ -212,7 +211,20 @@ func (s *Service) tell(ctx context.Context, l *client.Client) bool {
 	}
 	told, stop := context.WithTimeout(ctx, tellTime)
 	defer stop()
-	return s.await(told, s.allSent)
+	if !s.await(told, s.allSent) {
+		return false
+	}
+	if !leaves {
+		return true
+	}
+	err := l.Leave(told, left)
+	if link.CodeOf(err) == link.Refused {
+		return true // a control plane of before there was such a word has the last report
+	}
+	if err != nil {
+		s.Log.Warn("the control plane did not hear that this node left", "cause", err)
+	}
+	return err == nil
 }
 
 func (s *Service) allSent() bool {
@@ -246,6 +258,9 @@ func (s *Service) forgetIdentity() error {
 func (s *Service) retiring(w *store.Wanted) string {
 	if w == nil || w.Source != store.SourceRetire || s.mesh() == "" || w.Node != s.node() {
 		return ""
+	}
+	if w.Dismissed {
+		return "the mesh retired this node: it leaves when what it owns is gone"
 	}
 	return "this node is being retired and takes nothing of its mesh any more: mesh-host retire finishes it"
 }

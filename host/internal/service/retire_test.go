@@ -72,7 +72,7 @@ func declaredByMesh(t *testing.T, s *Service, document []byte) {
 }
 
 func toldByMesh(s *Service, document []byte) error {
-	return linkHandler{s}.Declaration(s.ctx, link.DeclarationMessage{Mesh: meshID, Epoch: 1, Generation: 1, Document: document})
+	return linkHandler{s}.take(s.ctx, link.DeclarationMessage{Mesh: meshID, Epoch: 1, Generation: 1, Document: document})
 }
 
 // TestANodeRetires under a control plane that knows nothing of it: it is told the

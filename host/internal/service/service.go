@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nox-mesh/nox-mesh/bundle/content"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -94,6 +95,10 @@ type Service struct {
 	refusals refusals
 	// passed hears of each complete pass.
 	passed chan struct{}
+	// leavingNow: a node that was dismissed is leaving.
+	leavingNow atomic.Bool
+	// former is what was owned before the store was lost.
+	former *former
 	// recalled: what failed here was looked into.
 	recalled sync.Once
 	// other is the version that is installed, when another one runs.
@@ -119,6 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	}
 	s := &Service{Config: cfg, store: st, settings: settings, news: make(chan struct{}), outbox: make(chan struct{}, 1), passed: make(chan struct{}, 1)}
 	s.self.replaced = make(chan struct{})
+	s.former = formerAt(cfg.Layout.HostState())
 	if err := s.assemble(); err != nil {
 		st.Close()
 		return nil, err
@@ -128,6 +134,9 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 }
 
 func (s *Service) assemble() (err error) {
+	if err := s.former.read(); err != nil {
+		s.Log.Error("what this host owned before it lost its store cannot be read", "cause", err)
+	}
 	if s.content, err = content.Open(s.Layout.Content()); err != nil {
 		return err
 	}
@@ -142,7 +151,8 @@ func (s *Service) assemble() (err error) {
 	s.processes = process.New(process.Config{Layout: s.Layout, Supervisor: supervisor})
 	s.engine = &apply.Engine{
 		Store: s.store, Content: s, Layout: s.Layout, Clock: s.Clock, Log: s.Log, Mesh: s.mesh, Version: version.Running(),
-		Late: func() { s.loop.Trigger(s.ctx, loop.TriggerLate) },
+		Formerly: s.former.has,
+		Late:     func() { s.loop.Trigger(s.ctx, loop.TriggerLate) },
 		// The kinds of resources: this map is the only list of them.
 		Kinds: map[declaration.Type]resource.Kind{
 			declaration.TypeFile:      file.New(file.Config{Layout: s.Layout, Content: s.content, Vet: s.vet, Failed: s.failedFile, Restored: s.processes.Restored}),
@@ -252,8 +262,10 @@ func (s *Service) pass(ctx context.Context, trigger string) loop.Result {
 		s.Log.Error("pass", "trigger", trigger, "cause", err)
 		report = nil
 	} else if report != nil {
+		s.ownedAgain()
 		s.sayInstalled(ctx, report)
 		err = s.record(*report)
+		s.leaveWhenEmpty(ctx)
 	}
 	if s.changed(); s.broken == nil {
 		select {

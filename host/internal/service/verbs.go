@@ -31,6 +31,12 @@ type Host interface {
 	Bundle(ctx context.Context, r BundleRequest) (link.Report, error)
 	// Enrol enrols with the text of a token.
 	Enrol(ctx context.Context, token string) (Enrolled, error)
+	// NewIdentity makes a copied machine a node of its own, with the text of a token.
+	NewIdentity(ctx context.Context, token string) (Enrolled, error)
+	// Unowned lists what this node was told to have once and the host does not own.
+	Unowned(ctx context.Context) ([]Unowned, error)
+	// Adopt makes the host own what is unowned and as it was declared.
+	Adopt(ctx context.Context, q AdoptRequest) ([]Unowned, error)
 	// Retire takes away what the host owns, and leaves the mesh.
 	Retire(ctx context.Context, r RetireRequest) (Retired, error)
 	// Pass reconciles now, and starts again what is as declared and failing.

@@ -40,6 +40,9 @@ type Wanted struct {
 	Bundle string `json:"bundle,omitempty"`
 	// Leave: what it does not name is released, not removed.
 	Leave bool `json:"leave,omitempty"`
+	// Dismissed: of the last declaration, that the mesh sent it and no person asked
+	// for it here.
+	Dismissed bool `json:"dismissed,omitempty"`
 	// Document is the declaration, as it was written.
 	Document []byte `json:"-"`
 }

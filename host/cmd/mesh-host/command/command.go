@@ -48,8 +48,8 @@ Every other node:    mesh-host install
 	cli.LoudnessFlags(root, &p.json, &p.quiet, &p.verbose)
 	root.AddCommand(
 		p.install(), p.uninstall(), p.retire(),
-		p.bootstrap(), p.enrol(),
-		p.status(), p.owned(), p.history(), p.logs(), p.metrics(), p.profile(),
+		p.bootstrap(), p.enrol(), p.identity(),
+		p.status(), p.owned(), p.adopt(), p.history(), p.logs(), p.metrics(), p.profile(),
 		p.plan(), p.apply(), p.reconcile(),
 		p.verify(), p.bundle(),
 		p.schema(), p.run(), p.version(), manpage.Command(),

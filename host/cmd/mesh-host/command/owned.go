@@ -12,13 +12,27 @@ import (
 )
 
 func (p *program) owned() *cobra.Command {
-	return &cobra.Command{
+	unowned := false
+	c := &cobra.Command{
 		Use:   "owned",
 		Short: "List what the host owns, and whether it still is as applied",
 		Long: `List what the host owns: what it applied and has a record of. Each is looked
-at now, so the list says what is there and not what once was.`,
-		Example: "  mesh-host owned\n  mesh-host owned --json",
+at now, so the list says what is there and not what once was.
+
+--unowned asks the control plane what it declared for this node once, declares no
+more, and never heard to be gone, and lists what of that the host does not own:
+after a lost store, what would stay for ever. "mesh-host adopt" owns it again.`,
+		Example: "  mesh-host owned\n  mesh-host owned --json\n  mesh-host owned --unowned",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if unowned {
+				return p.ask(c.Context(), func(h service.Host) error {
+					list, err := h.Unowned(c.Context())
+					if err != nil {
+						return err
+					}
+					return p.print(list, func() error { return p.printUnowned(list) })
+				})
+			}
 			return p.ask(c.Context(), func(h service.Host) error {
 				list, err := h.Owned(c.Context())
 				if err != nil {
@@ -47,4 +61,6 @@ at now, so the list says what is there and not what once was.`,
 			})
 		},
 	}
+	c.Flags().BoolVar(&unowned, "unowned", false, "list what a lost store left behind")
+	return c
 }
