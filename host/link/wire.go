@@ -155,12 +155,12 @@ type RenewAnswer struct {
 	Chain       [][]byte `json:"chain,omitempty"`
 }
 
-// UnownedAnswer is what this node owned once, as far as the control plane was ever
-// told, and does not any more.
+// UnownedAnswer is what this node owned or was to have, as far as the control plane
+// was ever told, and was not heard to have removed. What of that it does not know of
+// is unowned.
 type UnownedAnswer struct {
 	Answer
-	// Keys are what it said it owns and does not say any more, without having said
-	// that it removed them.
+	// Keys are what it ever said it owns, without having said that it removed them.
 	Keys []string `json:"keys"`
 	// Declarations are of one resource each: what was declared for it and is not any
 	// more, without its having said that it removed it. What a resource named beside

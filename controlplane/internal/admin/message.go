@@ -77,11 +77,13 @@ type Addresses struct {
 	Changed   bool     `json:"changed"`
 }
 
-// Approval admits a pending node.
+// Approval admits a pending node, as the node Rejoin when that is given, or releases
+// one that is held.
 type Approval struct {
-	Ref  string   `json:"ref"`
-	Name string   `json:"name,omitempty"`
-	Tags []string `json:"tags,omitempty"`
+	Ref    string   `json:"ref"`
+	Name   string   `json:"name,omitempty"`
+	Tags   []string `json:"tags,omitempty"`
+	Rejoin string   `json:"rejoin,omitempty"`
 }
 
 // A Declaration of a module. A nil Placement keeps the one it has. DryRun asks

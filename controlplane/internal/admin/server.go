@@ -188,9 +188,12 @@ func (d *Desk) undeclare(_ context.Context, q ModuleRef) (c module.Change, err e
 }
 
 func (d *Desk) approve(_ context.Context, q Approval) (Node, error) {
-	n, err := d.Office.Approve(q.Ref, q.Name, q.Tags)
+	n, err := d.Office.Approve(q.Ref, q.Name, q.Tags, q.Rejoin)
 	if err != nil {
 		return Node{}, err
+	}
+	if q.Rejoin != "" {
+		d.Wire.Links.Revoke(n.ID) // of the machine that had its key
 	}
 	d.Wire.Links.Changed(n.ID)
 	d.Log.Info("node is approved", "node", n.Name)

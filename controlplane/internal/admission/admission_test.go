@@ -309,7 +309,7 @@ func TestAPendingMachineWaitsForAPersonThroughRestartAndExpiry(t *testing.T) {
 	if a, err = o.Enrol(token, req); err != nil || a.Code != link.Pending {
 		t.Fatalf("poll: %+v, %v", a, err)
 	}
-	if _, err := o.Approve("web", "front", []string{"edge"}); err != nil {
+	if _, err := o.Approve("web", "front", []string{"edge"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	o.restart(t)
@@ -331,7 +331,7 @@ func TestAPendingMachineWaitsForAPersonThroughRestartAndExpiry(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := o.Approve("front", "", nil); fault.KindOf(err) != fault.Refused {
+	if _, err := o.Approve("front", "", nil, ""); fault.KindOf(err) != fault.Refused {
 		t.Errorf("approve again: %v", err)
 	}
 }

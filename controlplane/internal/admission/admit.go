@@ -102,7 +102,10 @@ func (o *Office) Ack(node, enrolment string) error {
 
 // Approve admits a pending node, under the name as if that is not empty, or releases
 // one that is held.
-func (o *Office) Approve(ref, as string, tags []string) (n *state.Node, err error) {
+func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state.Node, err error) {
+	if rejoin != "" && (as != "" || len(tags) > 0) {
+		return nil, fault.Usagef("cannot let node %q come back with a name or tags: it has its own", rejoin)
+	}
 	if as != "" && !name.Valid(as) {
 		return nil, fault.Usagef("cannot name a node %q: a name is %s", as, name.Rule)
 	}
@@ -123,6 +126,12 @@ func (o *Office) Approve(ref, as string, tags []string) (n *state.Node, err erro
 		if n.State != state.Pending {
 			return fault.Refusedf("cannot approve node %q: it is %s and not pending", ref, n.State).
 				Hint("run `mesh-controller nodes` for those that are pending")
+		}
+		if rejoin != "" {
+			if n, err = o.joinAgain(tx, n, rejoin); err != nil {
+				return err
+			}
+			return o.admit(tx, n, n.Name, "a person approved that it comes back", b)
 		}
 		if as == "" {
 			as = name.Of(n.Profile.Hostname)

@@ -129,9 +129,14 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 		ID: newID(), Key: key.ID, PublicKey: key.SPKI, Enrolment: req.EnrolmentID, Tags: t.Tags,
 		State: state.Pending, Profile: req.Profile,
 	}
+	if t.Rejoin != "" && !t.Pending {
+		if n, err = rejoined(tx, t.Rejoin, n); err != nil {
+			return nil, err
+		}
+	}
 	e = &state.Enrolment{ID: req.EnrolmentID, Token: t.ID, Node: n.ID, Hostname: req.Profile.Hostname, At: now}
 	for _, err := range []error{
-		tx.PutToken(t), tx.PutEnrolment(e), tx.PutNode(n), tx.PutInventory(n.ID, &req.Inventory),
+		tx.PutToken(t), tx.PutEnrolment(e), tx.PutNode(n), tx.TakeInventory(n.ID, &req.Inventory),
 		tx.PutLocalDeclaration(n.ID, localDeclaration(req)),
 	} {
 		if err != nil {
@@ -193,6 +198,9 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 }
 
 func (o *Office) decide(tx *state.Tx, n *state.Node, t *state.Token, b *module.Brought) error {
+	if !t.Pending && t.Rejoin != "" {
+		return o.admit(tx, n, n.Name, fmt.Sprintf("token %q lets it come back", t.ID), b)
+	}
 	if !t.Pending {
 		want := t.Name
 		if want == "" || hasWildcard(want) {

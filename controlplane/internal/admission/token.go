@@ -29,6 +29,8 @@ type TokenOptions struct {
 	Tags []string `json:"tags,omitempty"`
 	// Pending lets a person decide.
 	Pending bool `json:"pending,omitempty"`
+	// Rejoin names the node that the machine was and becomes again.
+	Rejoin string `json:"rejoin,omitempty"`
 }
 
 func (o TokenOptions) check() error {
@@ -41,6 +43,8 @@ func (o TokenOptions) check() error {
 		return fault.Usagef("cannot bind a token to %q: a name is %s", o.Name, name.Rule)
 	case strings.Trim(o.Name, "abcdefghijklmnopqrstuvwxyz0123456789-*?") != "":
 		return fault.Usagef("cannot bind a token to %q: a pattern is a-z, 0-9, '-', '*' and '?'", o.Name)
+	case o.Rejoin != "" && (o.Uses != 1 || o.Name != "" || len(o.Tags) > 0):
+		return fault.Usagef("cannot make a token for node %q to come back with uses, a name or tags: it is for one machine, and the node has its own", o.Rejoin)
 	case len(o.Tags) > maxTags:
 		return fault.Usagef("cannot make a token with %d tags: at most %d", len(o.Tags), maxTags)
 	}
@@ -68,9 +72,13 @@ func (o *Office) CreateToken(opts TokenOptions, addresses []string) (link.Token,
 		return link.Token{}, err
 	}
 	err = o.Store.Update(func(tx *state.Tx) error {
-		err := tx.PutToken(&state.Token{
+		rejoin, err := rejoinable(tx, opts.Rejoin)
+		if err != nil {
+			return err
+		}
+		err = tx.PutToken(&state.Token{
 			ID: t.ID, PublicKey: t.PublicKey(), Created: now, Expires: t.Expires,
-			Uses: opts.Uses, Name: opts.Name, Tags: opts.Tags, Pending: opts.Pending,
+			Uses: opts.Uses, Name: opts.Name, Tags: opts.Tags, Pending: opts.Pending, Rejoin: rejoin,
 		})
 		if err != nil {
 			return err
@@ -93,6 +101,7 @@ type TokenStatus struct {
 	Name    string    `json:"name,omitempty"`
 	Tags    []string  `json:"tags,omitempty"`
 	Pending bool      `json:"pending,omitempty"`
+	Rejoin  string    `json:"rejoin,omitempty"`
 	Revoked time.Time `json:"revoked,omitzero"`
 	// Left is how many more machines may enrol with it, were it good otherwise.
 	Left int `json:"left"`
@@ -122,7 +131,7 @@ func (o *Office) Tokens() ([]TokenStatus, error) {
 		for _, t := range tokens {
 			s := TokenStatus{
 				ID: t.ID, Created: t.Created, Expires: t.Expires, Uses: t.Uses, Name: t.Name, Tags: t.Tags,
-				Pending: t.Pending, Revoked: t.Revoked, Left: t.Uses - t.Taken, Code: link.CodeOf(judge(t, o.Clock.Now())), Holders: []Holder{},
+				Pending: t.Pending, Rejoin: t.Rejoin, Revoked: t.Revoked, Left: t.Uses - t.Taken, Code: link.CodeOf(judge(t, o.Clock.Now())), Holders: []Holder{},
 			}
 			es, err := tx.EnrolmentsOf(t.ID)
 			if err != nil {

@@ -318,10 +318,11 @@ func TestTakeOverIsAModuleOfThatNodeAlone(t *testing.T) {
 	if got := m.take("b", doc); got != "x-2" {
 		t.Errorf("another node: %q", got)
 	}
-	if got := m.take("b", file("/etc/y")); got != "x-3" {
+	// What it brings when it comes back takes the place of what it brought.
+	if got := m.take("b", file("/etc/y")); got != "x-2" {
 		t.Errorf("other content: %q", got)
 	}
-	if _, d := m.wanted("b"); len(d.Resources) != 2 || d.Resources[0].ID != "x-2/f" {
+	if _, d := m.wanted("b"); len(d.Resources) != 1 || d.Resources[0].Key() != "file:/etc/y" {
 		t.Errorf("%+v", d.Resources)
 	}
 }

@@ -68,10 +68,14 @@ func TakeOver(tx *state.Tx, now time.Time, n *state.Node, b *Brought) (string, e
 		if m != nil && m.From == n.ID && m.Digest == b.sum {
 			return name, nil
 		}
-		if m != nil {
+		if m != nil && m.From != n.ID {
 			continue
 		}
-		m = &state.Module{Name: name, Version: 1, Digest: b.sum, Placement: []string{"node=" + n.Name}, Changed: now, From: n.ID}
+		version := uint64(1)
+		if m != nil {
+			version = m.Version + 1 // it came back, and brings another
+		}
+		m = &state.Module{Name: name, Version: version, Digest: b.sum, Placement: []string{"node=" + n.Name}, Changed: now, From: n.ID}
 		if err := tx.PutModule(m, b.doc); err != nil {
 			return "", err
 		}

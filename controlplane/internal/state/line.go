@@ -36,3 +36,6 @@ func (t *Tx) Line(node string) (*Line, error) { return get[Line](t, bucketLines,
 
 // PutLine writes them.
 func (t *Tx) PutLine(node string, l *Line) error { return put(t, bucketLines, node, l) }
+
+// DropLine forgets them: another machine has the node's name now.
+func (t *Tx) DropLine(node string) error { return t.tx.Bucket(bucketLines).Delete([]byte(node)) }

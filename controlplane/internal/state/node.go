@@ -36,8 +36,17 @@ func (t *Tx) NodesWithPrefix(prefix string) ([]*Node, error) {
 }
 
 // PutNode writes a node. A name or a key that belongs to another node is an
-// error, whatever was checked before.
+// error, whatever was checked before. The key that it had before is nobody's then.
 func (t *Tx) PutNode(n *Node) error {
+	old, err := t.Node(n.ID)
+	if err != nil {
+		return err
+	}
+	if old != nil && old.Key != n.Key {
+		if err := t.tx.Bucket(bucketNodeKeys).Delete([]byte(old.Key)); err != nil {
+			return err
+		}
+	}
 	for _, i := range []struct {
 		bucket []byte
 		key    string
@@ -54,6 +63,23 @@ func (t *Tx) PutNode(n *Node) error {
 		}
 	}
 	return put(t, bucketNodes, n.ID, n)
+}
+
+// DropPending removes the record of a machine that was never admitted: it is another
+// node now.
+func (t *Tx) DropPending(n *Node) error {
+	if n.State != Pending || n.Name != "" {
+		return fmt.Errorf("internal error: node %q is %s and not to be dropped", n.ID, n.State)
+	}
+	for _, d := range []struct {
+		bucket []byte
+		key    string
+	}{{bucketNodeKeys, n.Key}, {bucketNodes, n.ID}, {bucketLocal, n.ID}, {bucketInventories, n.ID}} {
+		if err := t.tx.Bucket(d.bucket).Delete([]byte(d.key)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Declaration returns the bytes of a node's wanted declaration.

@@ -33,9 +33,11 @@ type Token struct {
 	Uses  int `json:"uses"`
 	Taken int `json:"taken"`
 	// Name is the pattern the node's name is bound to, or "".
-	Name    string    `json:"name,omitempty"`
-	Tags    []string  `json:"tags,omitempty"`
-	Pending bool      `json:"pending,omitempty"`
+	Name    string   `json:"name,omitempty"`
+	Tags    []string `json:"tags,omitempty"`
+	Pending bool     `json:"pending,omitempty"`
+	// Rejoin is the id of the node that a machine becomes with it, or "".
+	Rejoin  string    `json:"rejoin,omitempty"`
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 

@@ -1,6 +1,13 @@
 package state
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+
+	"github.com/nox-mesh/nox-mesh/host/declaration"
+	"github.com/nox-mesh/nox-mesh/host/link"
+	"github.com/nox-mesh/nox-mesh/host/profile"
+)
 
 // Unowned returns the keys of what a node said once that it owns and does not say
 // any more, without having said that it removed it.
@@ -12,8 +19,7 @@ func (t *Tx) Unowned(node string) ([]string, error) {
 	return *keys, nil
 }
 
-// PutUnowned writes them.
-func (t *Tx) PutUnowned(node string, keys []string) error {
+func (t *Tx) putUnowned(node string, keys []string) error {
 	if len(keys) == 0 {
 		return t.tx.Bucket(bucketUnowned).Delete([]byte(node))
 	}
@@ -56,4 +62,56 @@ func (t *Tx) DropLeavings(node string, keys ...string) error {
 		}
 	}
 	return nil
+}
+
+// TakeInventory keeps what a node says that it has, and works out what it owned once:
+// what it does not say any more, unless one of its reports says that it went.
+func (t *Tx) TakeInventory(node string, now *profile.Inventory) error {
+	before, err := t.Inventory(node)
+	if err != nil {
+		return err
+	}
+	lost, err := t.Unowned(node)
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		lost = slices.Concat(lost, before.Owned)
+	}
+	known := map[string]bool{}
+	for _, key := range now.Owned {
+		known[key] = true
+	}
+	if slices.ContainsFunc(lost, func(key string) bool { return !known[key] }) {
+		reports, err := t.Reports(node, maxReports)
+		if err != nil {
+			return err
+		}
+		for _, r := range reports {
+			for _, key := range Went(&r.Report) {
+				known[key] = true
+			}
+		}
+	}
+	lost = slices.DeleteFunc(lost, func(key string) bool {
+		seen := known[key]
+		known[key] = true
+		return seen
+	})
+	slices.Sort(lost)
+	if err := t.putUnowned(node, lost); err != nil {
+		return err
+	}
+	return t.PutInventory(node, now)
+}
+
+// Went are the keys of what a report says is not owned any more.
+func Went(r *link.Report) []string {
+	var out []string
+	for _, x := range r.Resources {
+		if x.Outcome == declaration.Removed || x.Outcome == declaration.Released {
+			out = append(out, x.Key)
+		}
+	}
+	return out
 }

@@ -73,7 +73,11 @@ func (s *Server) tryEnrol(w http.ResponseWriter, r *http.Request, token string) 
 	if err := parse(b.bytes, &req); err != nil {
 		return none, err
 	}
-	return s.office.Enrol(token, req)
+	a, err := s.office.Enrol(token, req)
+	if err == nil && t.Rejoin != "" && a.NodeID != "" {
+		s.Links.Revoke(a.NodeID) // of the machine that had its key
+	}
+	return a, err
 }
 
 // ack hears that the node's credential is durable.

@@ -303,7 +303,7 @@ func TestAPendingMachineIsToldSoUntilItIsApproved(t *testing.T) {
 		}
 		wantAnswer(t, a.Answer, link.Pending)
 	}
-	if _, err := p.office.Approve("x", "", nil); err != nil {
+	if _, err := p.office.Approve("x", "", nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := n.Enrol(t.Context(), k, req); err != nil || a.Code != "" || a.Name != "x" {

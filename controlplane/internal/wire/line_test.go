@@ -131,7 +131,7 @@ func TestE16NeitherOfTwoIsSentAnythingNewUntilAPersonSaysSo(t *testing.T) {
 	if got := p.news1(m); got.declaration.Generation != 0 {
 		t.Errorf("it would be sent %+v", got.declaration)
 	}
-	if _, err := p.office.Approve("a", "", nil); err != nil {
+	if _, err := p.office.Approve("a", "", nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	p.Links.Changed(m.ID)

@@ -37,7 +37,7 @@ func (s *Server) keepReport(n *state.Node, rep *link.Report) error {
 			return err
 		}
 		s.applied(now, mesh, rep)
-		if err := tx.DropLeavings(n.ID, wentWith(rep)...); err != nil {
+		if err := tx.DropLeavings(n.ID, state.Went(rep)...); err != nil {
 			return err
 		}
 		return tx.PutNode(now)
@@ -71,10 +71,7 @@ func (s *Server) inventory(w http.ResponseWriter, r *http.Request, n *state.Node
 			if _, err := current(tx, n.ID, n.Key); err != nil {
 				return err
 			}
-			if err := disowned(tx, n, &inv); err != nil {
-				return err
-			}
-			return tx.PutInventory(n.ID, &inv)
+			return tx.TakeInventory(n.ID, &inv)
 		})
 	})
 	if err != nil {

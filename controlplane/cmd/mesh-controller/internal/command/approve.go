@@ -18,7 +18,10 @@ machine's own word.
 A node that is "cloned" or "ahead" is sent nothing new until it is approved. Two
 machines use the key of a cloned one: run "mesh-host identity new" on the copy
 first. One that is ahead has a declaration that came after the backup that this
-control plane was restored from: approved, it takes the older one that is here.`,
+control plane was restored from: approved, it takes the older one that is here.
+
+--rejoin OLD makes a pending machine the node that it was: it gets the name, the
+tags, the modules and the history of OLD, whose credential ends.`,
 		Example: "  mesh-controller approve web1\n  mesh-controller approve 3f9c2a7b --name db1 --tag db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -31,5 +34,6 @@ control plane was restored from: approved, it takes the older one that is here.`
 	}
 	c.Flags().StringVar(&q.Name, "name", "", "the node's `NAME`; its hostname when not given")
 	c.Flags().StringArrayVar(&q.Tags, "tag", nil, "a `TAG` for the node (may be repeated)")
+	c.Flags().StringVar(&q.Rejoin, "rejoin", "", "make it the `NODE` that it was")
 	return c
 }

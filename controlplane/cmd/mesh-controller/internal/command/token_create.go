@@ -20,10 +20,15 @@ func (a *app) tokenCreate() *cobra.Command {
 again; the control plane keeps only what it needs to check it.
 
 The token names the addresses of "mesh-controller address list". A control
-plane that is only just starting is waited for.`,
+plane that is only just starting is waited for.
+
+With --rejoin NODE a machine that lost its identity becomes the node that it was: it
+gets its name, tags, modules and history, and what it owned. The credential that the
+node had ends when the token is used.`,
 		Example: `  mesh-controller token create | sudo mesh-host enrol -
   mesh-controller token create --ttl 24h --uses 20 --name 'web-*' --tag web
-  mesh-controller token create --pending > token`,
+  mesh-controller token create --pending > token
+  mesh-controller token create --rejoin web1 | ssh web1 sudo mesh-host enrol -`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := a.client()
 			if err != nil {
@@ -47,5 +52,6 @@ plane that is only just starting is waited for.`,
 	f.StringVar(&o.Name, "name", "", "the node's name, or a `PATTERN` its hostname must match")
 	f.StringArrayVar(&o.Tags, "tag", nil, "a `TAG` for its nodes (may be repeated)")
 	f.BoolVar(&o.Pending, "pending", false, "let a person admit each machine")
+	f.StringVar(&o.Rejoin, "rejoin", "", "let a machine become the `NODE` that it was")
 	return c
 }
