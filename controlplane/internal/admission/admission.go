@@ -30,7 +30,7 @@ func Found(s *state.Store, c clock.Clock) (*state.Mesh, *ca.Authority, error) {
 		return nil, nil, err
 	}
 	if m != nil {
-		a, err := ca.Load(m.ID, m.RootKey, m.Root)
+		a, err := ca.Load(m.ID, m.RootKey, m.Root, m.Before...)
 		return m, a, err
 	}
 	err = s.Update(func(tx *state.Tx) (err error) {
@@ -47,7 +47,7 @@ func Found(s *state.Store, c clock.Clock) (*state.Mesh, *ca.Authority, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := ca.Load(m.ID, m.RootKey, m.Root)
+	a, err := ca.Load(m.ID, m.RootKey, m.Root, m.Before...)
 	return m, a, err
 }
 

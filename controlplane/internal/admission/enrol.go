@@ -237,7 +237,7 @@ func (o *Office) answer(tx *state.Tx, n *state.Node) (link.EnrolAnswer, error) {
 	}
 	return link.EnrolAnswer{
 		Answer: link.Answer{ServerTime: o.Clock.Now().UTC()},
-		NodeID: n.ID, Name: n.Name, Mesh: m.ID, Certificate: n.Certificate, Chain: [][]byte{m.Root},
+		NodeID: n.ID, Name: n.Name, Mesh: m.ID, Certificate: n.Certificate, Chain: o.Authority.Chain(),
 		Addresses: addresses, Epoch: m.Epoch, Generation: n.Wanted.Generation,
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/link"
@@ -33,6 +34,17 @@ type Authority struct {
 	mesh string
 	key  *ecdsa.PrivateKey
 	root *x509.Certificate
+	// before are the roots that were before it, the newest first, and chain is what
+	// leads from what it signs to the first of them, or to itself.
+	before []*x509.Certificate
+	chain  [][]byte
+}
+
+// A Before is a root that another took the place of: its certificate, and that of the
+// next root's key, which it signed (both DER).
+type Before struct {
+	Root  []byte `json:"root"`
+	Cross []byte `json:"cross"`
 }
 
 // Create makes the root of a mesh. It returns the key (PKCS #8) and the
@@ -47,8 +59,8 @@ func Create(mesh string, now time.Time) (key, root []byte, err error) {
 		return nil, nil, err
 	}
 	t.Subject = pkix.Name{CommonName: "nox-mesh root " + mesh}
+	// Without a limit to the length of a path: the root after it is below it.
 	t.IsCA, t.BasicConstraintsValid = true, true
-	t.MaxPathLenZero = true
 	t.KeyUsage = x509.KeyUsageCertSign
 	root, err = x509.CreateCertificate(rand.Reader, t, t, k.Public(), k)
 	if err != nil {
@@ -58,31 +70,86 @@ func Create(mesh string, now time.Time) (key, root []byte, err error) {
 	return key, root, err
 }
 
-// Load takes up a root that Create made.
-func Load(mesh string, key, root []byte) (*Authority, error) {
+// Load takes up a root that Create or Rotate made, and those before it, the newest
+// first.
+func Load(mesh string, key, root []byte, before ...Before) (*Authority, error) {
+	ec, c, err := parse(key, root)
+	if err != nil {
+		return nil, err
+	}
+	a := &Authority{mesh: mesh, key: ec, root: c, chain: [][]byte{root}}
+	if len(before) > 0 {
+		a.chain = nil
+	}
+	for _, b := range before {
+		c, err := x509.ParseCertificate(b.Root)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a mesh root of before: %w", err)
+		}
+		a.before = append(a.before, c)
+		a.chain = append(a.chain, b.Cross)
+	}
+	if len(before) > 0 {
+		a.chain = append(a.chain, before[len(before)-1].Root)
+	}
+	return a, nil
+}
+
+func parse(key, root []byte) (*ecdsa.PrivateKey, *x509.Certificate, error) {
 	k, err := x509.ParsePKCS8PrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the mesh root's key: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the mesh root's key: %w", err)
 	}
 	ec, ok := k.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("cannot read the mesh root's key: it is a %T", k)
+		return nil, nil, fmt.Errorf("cannot read the mesh root's key: it is a %T", k)
 	}
 	c, err := x509.ParseCertificate(root)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the mesh root: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the mesh root: %w", err)
 	}
 	if !ec.PublicKey.Equal(c.PublicKey) {
-		return nil, errors.New("cannot use the mesh root: its key is another's")
+		return nil, nil, errors.New("cannot use the mesh root: its key is another's")
 	}
-	return &Authority{mesh: mesh, key: ec, root: c}, nil
+	return ec, c, nil
+}
+
+// MaxBefore is how many roots may have been before one: a peer is shown no more
+// certificates than it reads (link.VerifyChain).
+const MaxBefore = 6
+
+// Rotate makes the root that takes the place of one. It returns the new key and
+// certificate, and the old one with what it signed for the new.
+func Rotate(mesh string, key, root []byte, now time.Time) (newKey, newRoot []byte, before Before, err error) {
+	old, c, err := parse(key, root)
+	if err != nil {
+		return nil, nil, before, err
+	}
+	if newKey, newRoot, err = Create(mesh, now); err != nil {
+		return nil, nil, before, err
+	}
+	next, err := x509.ParseCertificate(newRoot)
+	if err != nil {
+		return nil, nil, before, err
+	}
+	cross, err := x509.CreateCertificate(rand.Reader, next, c, next.PublicKey, old)
+	if err != nil {
+		return nil, nil, before, fmt.Errorf("cannot sign the new mesh root: %w", err)
+	}
+	return newKey, newRoot, Before{Root: root, Cross: cross}, nil
 }
 
 // Mesh returns the id of the mesh.
 func (a *Authority) Mesh() string { return a.mesh }
 
-// Root returns the root's certificate, DER.
-func (a *Authority) Root() []byte { return a.root.Raw }
+// Chain is what leads from a certificate that was made here to the first root of the
+// mesh, DER, that root last.
+func (a *Authority) Chain() [][]byte { return a.chain }
+
+// Knows says whether a pin is that of the root, or of one before it.
+func (a *Authority) Knows(pin string) bool {
+	return pin == a.Pin() || slices.ContainsFunc(a.before, func(c *x509.Certificate) bool { return link.Pin(c) == pin })
+}
 
 // Pin returns the pin of the root: what a token carries of it.
 func (a *Authority) Pin() string { return link.Pin(a.root) }

@@ -14,11 +14,17 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
-// VerifyNode returns the id in a node's certificate if the mesh root made it.
-// It asks no clock, and does not know whether the node is revoked.
+// VerifyNode returns the id in a node's certificate if the mesh root made it, or one
+// before that. It asks no clock, and does not know whether the node is revoked.
 func (a *Authority) VerifyNode(c *x509.Certificate) (string, error) {
-	chain := []*x509.Certificate{c, a.root}
-	if err := link.VerifyChain(chain, []string{a.Pin()}, x509.ExtKeyUsageClientAuth); err != nil {
+	err := verify(c, a.root)
+	for _, root := range a.before {
+		if err == nil {
+			break
+		}
+		err = verify(c, root)
+	}
+	if err != nil {
 		return "", err
 	}
 	mesh, id, err := link.NodeOf(c)
@@ -29,6 +35,10 @@ func (a *Authority) VerifyNode(c *x509.Certificate) (string, error) {
 		return "", fmt.Errorf("the certificate is of mesh %q", mesh)
 	}
 	return id, nil
+}
+
+func verify(c, root *x509.Certificate) error {
+	return link.VerifyChain([]*x509.Certificate{c, root}, []string{link.Pin(root)}, x509.ExtKeyUsageClientAuth)
 }
 
 // ServerConfig is how the control plane speaks TLS: 1.3 only, with a
@@ -99,5 +109,5 @@ func (a *Authority) controller(now time.Time) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Certificate{Certificate: [][]byte{der, a.root.Raw}, PrivateKey: key, Leaf: leaf}, nil
+	return &tls.Certificate{Certificate: append([][]byte{der}, a.chain...), PrivateKey: key, Leaf: leaf}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/ca"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/host/profile"
 )
@@ -16,9 +17,11 @@ type Mesh struct {
 	// generation does.
 	Epoch uint64 `json:"epoch"`
 	// RootKey (PKCS #8, DER) and Root (X.509, DER) are the mesh root.
-	RootKey []byte    `json:"root_key"`
-	Root    []byte    `json:"root"`
-	Created time.Time `json:"created"`
+	RootKey []byte `json:"root_key"`
+	Root    []byte `json:"root"`
+	// Before are the roots that were before it, the newest first.
+	Before  []ca.Before `json:"before,omitempty"`
+	Created time.Time   `json:"created"`
 }
 
 // A Token is an enrolment token without its secret: the public half of the key

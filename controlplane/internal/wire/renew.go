@@ -15,7 +15,7 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	var a link.RenewAnswer
 	err := s.read(w, r, maxHello, &struct{}{}, []payer{byNode(n.ID)}, func() error {
 		return s.office.Store.Batch(func(tx *state.Tx) error {
-			now, mesh, err := standing(tx, n)
+			now, _, err := standing(tx, n)
 			if err != nil {
 				return err
 			}
@@ -26,7 +26,7 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request, n *state.Node) {
 			if now.Certificate, err = s.office.Authority.Node(now.ID, key, s.now()); err != nil {
 				return err
 			}
-			a = link.RenewAnswer{Answer: link.Answer{ServerTime: s.now()}, Certificate: now.Certificate, Chain: [][]byte{mesh.Root}}
+			a = link.RenewAnswer{Answer: link.Answer{ServerTime: s.now()}, Certificate: now.Certificate, Chain: s.office.Authority.Chain()}
 			return tx.PutNode(now)
 		})
 	})

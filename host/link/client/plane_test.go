@@ -28,9 +28,12 @@ import (
 // A plane is just enough of a control plane, over real TLS on loopback, with a
 // mesh root made by hand.
 type plane struct {
-	t          testing.TB
-	key        *ecdsa.PrivateKey
-	root       *x509.Certificate
+	t    testing.TB
+	key  *ecdsa.PrivateKey
+	root *x509.Certificate
+	// above is what leads from a root that is not the first to that, whose pin is oldest.
+	above      [][]byte
+	oldest     string
 	from, to   time.Time
 	serverTime time.Time
 	server     *httptest.Server
@@ -140,7 +143,7 @@ func newPlane(t testing.TB, options ...planeOption) *plane {
 	serverKey := newKey(t)
 	leaf := p.issue(link.ControllerURI("m1"), x509.ExtKeyUsageServerAuth, &serverKey.PublicKey)
 	p.server.TLS = &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw, p.root.Raw}, PrivateKey: serverKey}},
+		Certificates: []tls.Certificate{{Certificate: append([][]byte{leaf.Raw, p.root.Raw}, p.above...), PrivateKey: serverKey}},
 		ClientAuth:   tls.RequestClientCert,
 		MinVersion:   tls.VersionTLS13,
 	}
@@ -256,7 +259,7 @@ func (p *plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // peer is the node a request comes from.
 func (p *plane) peer(r *http.Request) (string, bool) {
-	if len(r.TLS.PeerCertificates) == 0 || link.VerifyChain(r.TLS.PeerCertificates, []string{link.Pin(p.root)}, x509.ExtKeyUsageClientAuth) != nil {
+	if len(r.TLS.PeerCertificates) == 0 || link.VerifyChain(r.TLS.PeerCertificates, []string{link.Pin(p.root), p.oldest}, x509.ExtKeyUsageClientAuth) != nil {
 		return "", false
 	}
 	_, id, err := link.NodeOf(r.TLS.PeerCertificates[0])
@@ -319,7 +322,7 @@ func (p *plane) take(r *http.Request, id string) (int, any) {
 	case link.PathRenew:
 		p.renewed++
 		leaf := p.issue(link.NodeURI("m1", id), x509.ExtKeyUsageClientAuth, r.TLS.PeerCertificates[0].PublicKey.(*ecdsa.PublicKey))
-		return 200, link.RenewAnswer{Answer: link.Answer{ServerTime: p.serverTime}, Certificate: leaf.Raw, Chain: [][]byte{p.root.Raw}}
+		return 200, link.RenewAnswer{Answer: link.Answer{ServerTime: p.serverTime}, Certificate: leaf.Raw, Chain: append([][]byte{p.root.Raw}, p.above...)}
 	case link.PathReports:
 		var rep link.Report
 		if err := json.NewDecoder(r.Body).Decode(&rep); err != nil {

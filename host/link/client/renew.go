@@ -21,11 +21,11 @@ type renewAnswer struct{ link.RenewAnswer }
 func (a *renewAnswer) answer() link.Answer { return a.RenewAnswer.Answer }
 
 // renewWhenDue asks for a new certificate at two thirds of the life of the one there
-// is. It needs no luck: that one is as good, and dates are for other people's tools.
+// is, and when the mesh has a new root. It needs no luck: that one is as good, and dates are for other people's tools.
 func (s *session) renewWhenDue() {
 	c := s.client
 	now := c.cfg.Clock.Now()
-	if !s.id.due(now) || !c.renewed.IsZero() && now.Sub(c.renewed).Abs() < renewal {
+	if !s.id.due(now) && s.id.underNewest() || !c.renewed.IsZero() && now.Sub(c.renewed).Abs() < renewal {
 		return
 	}
 	c.renewed = now
@@ -47,6 +47,7 @@ func (s *session) renew() error {
 		return fmt.Errorf("the new certificate is of no use: %w", err)
 	}
 	s.id.Certificate, s.id.Chain = a.Certificate, a.Chain
+	s.id.forgetRoots()
 	s.save()
 	return nil
 }

@@ -85,7 +85,8 @@ func (s *session) open() error {
 		}
 		return fmt.Errorf("the answer is %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
-	if s.id.worked(s.address) {
+	learned := resp.TLS != nil && s.id.learn(resp.TLS.PeerCertificates)
+	if s.id.worked(s.address) || learned {
 		s.save()
 	}
 	s.uplink.Go(s.send)
