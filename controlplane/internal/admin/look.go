@@ -195,7 +195,7 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 		if err != nil {
 			return err
 		}
-		s.Epoch = m.Epoch
+		s.Epoch, s.Restored = m.Epoch, m.Restored
 		ns, err := tx.Nodes()
 		if err != nil {
 			return err

@@ -100,6 +100,9 @@ type Pushed struct {
 	Changed bool `json:"changed"`
 }
 
+// Orphan is the state of a node that is known by its certificate alone.
+const Orphan = "orphan"
+
 // A Node is one line of `nodes`.
 type Node struct {
 	ID   string `json:"id"`
@@ -107,14 +110,16 @@ type Node struct {
 	// Hostname is what the machine says it is called.
 	Hostname string   `json:"hostname,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
-	// State is "pending", "enrolling", "enrolled", "disconnected" or "revoked".
+	// State is "pending", "enrolling", "enrolled", "disconnected", "revoked" or "orphan".
 	State string `json:"state"`
 	// Connected says that the node has a link. One that is "enrolled" and not
 	// connected never was.
 	Connected bool   `json:"connected"`
 	Conflict  string `json:"conflict,omitempty"`
-	Wanted    uint64 `json:"wanted"`
-	Applied   uint64 `json:"applied"`
+	// Held says why the node is not told what it shall be until a person approves.
+	Held    string `json:"held,omitempty"`
+	Wanted  uint64 `json:"wanted"`
+	Applied uint64 `json:"applied"`
 	// Behind is since when a connected node could have applied what is wanted and
 	// has not, once that is a minute.
 	Behind  time.Time `json:"behind_since,omitzero"`
@@ -167,6 +172,8 @@ type Status struct {
 	Pushed []*state.Pushed `json:"pushed"`
 	// Content is what the content store holds.
 	Content Content `json:"content"`
+	// Restored is the last restore, nil when there was none.
+	Restored *state.Restored `json:"restored,omitempty"`
 	// Warnings are what a person should act on.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -32,7 +32,9 @@ type Desk struct {
 	Served address.Served
 	// Self is how a declaration speaks of this control plane.
 	Self module.Program
-	Log  *slog.Logger
+	// Reopen has the control plane begin anew with what a restore laid down.
+	Reopen func()
+	Log    *slog.Logger
 }
 
 // Handler returns the desk's HTTP side.
@@ -53,6 +55,8 @@ func (d *Desk) Handler() http.Handler {
 	Events.Handle(mux, d.events)
 	GetStatus.Handle(mux, d.status)
 	deliver.Handle(mux, d.push)
+	draw.Handle(mux, d.backup)
+	TakeUp.Handle(mux, d.takeUp)
 	return mux
 }
 

@@ -19,6 +19,16 @@ type Mesh struct {
 	RootKey []byte    `json:"root_key"`
 	Root    []byte    `json:"root"`
 	Created time.Time `json:"created"`
+	// Restored is the last restore, nil when there was none.
+	Restored *Restored `json:"restored,omitempty"`
+}
+
+// Restored is what a restore was made from.
+type Restored struct {
+	// Backup is when the backup was made, Epoch the one it had.
+	Backup time.Time `json:"backup"`
+	Epoch  uint64    `json:"epoch"`
+	At     time.Time `json:"at"`
 }
 
 // A Token is an enrolment token without its secret: the public half of the key
@@ -91,8 +101,11 @@ type Node struct {
 	Wanted  Wanted          `json:"wanted"`
 	// Conflict says why the composition of its modules cannot be sent; Wanted is
 	// then the last one that could.
-	Conflict string  `json:"conflict,omitempty"`
-	Applied  Applied `json:"applied"`
+	Conflict string `json:"conflict,omitempty"`
+	// Held says why the node is not told what is wanted: it may have been told
+	// something newer that this state knows nothing of. A person releases it.
+	Held    string  `json:"held,omitempty"`
+	Applied Applied `json:"applied"`
 }
 
 // Member says whether the node has modules: it is admitted and not revoked.
