@@ -42,7 +42,7 @@ var rules = map[Code]rule{
 	Busy:              {"the control plane has too much to do", "wait; it is tried again", "after 10 s", http.StatusTooManyRequests, fault.Failed},
 	StoreUnavailable:  {"the control plane cannot write its state", "run `mesh-controller status` on the control plane", "after 30 s", http.StatusServiceUnavailable, fault.Failed},
 	NodeRevoked:       {"this node was revoked; the machine keeps what it has", "enrol again with a new token, if it shall be a node", "after 60 s", http.StatusForbidden, fault.Refused},
-	NodeUnknown:       {"the control plane has no record of this node", "run `mesh-controller approve` on the control plane", "after 60 s", http.StatusForbidden, fault.Refused},
+	NodeUnknown:       {"the control plane has no record of this node", "run `mesh-controller approve` on the control plane", "after 10 s", http.StatusForbidden, fault.Refused},
 }
 
 func (c Code) rule() rule {

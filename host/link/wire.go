@@ -35,7 +35,7 @@ const (
 
 // The paths of the wire. Every POST takes one JSON object and is answered by
 // one that begins with Answer: PathEnrol takes an EnrolRequest (EnrolAnswer),
-// PathAck an AckRequest, PathReports one Report, PathInventory an Inventory
+// PathAck an AckRequest, PathReports one Report, PathInventory a Having
 // (all three: Answer).
 const (
 	PathHello     = "/v1/enrol/hello"
@@ -52,6 +52,10 @@ const (
 	HeaderToken = "Nox-Token-Id"
 	HeaderProof = "Nox-Proof" // base64url, unpadded
 )
+
+// HeaderName is on GET /v1/link: what the node is called, for a control plane that
+// does not know it.
+const HeaderName = "Nox-Node-Name"
 
 // MaxEnrolBody bounds the body of POST /v1/enrol, in bytes: it carries the
 // local declaration whole.
@@ -170,6 +174,14 @@ type DeclarationMessage struct {
 	// Document is the declaration itself up to MaxInline; else it is fetched by
 	// Digest.
 	Document []byte `json:"document,omitempty"`
+}
+
+// Having is the body of POST /v1/inventory.
+type Having struct {
+	profile.Inventory
+	// Profile counts where the control plane knows none: no later one replaces the
+	// one that was decided on.
+	Profile *profile.Profile `json:"profile,omitempty"`
 }
 
 // Report is what one reconcile did. Posting one twice is the same as once.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/internal/version"
@@ -28,7 +27,7 @@ func (d *Desk) line(tx *state.Tx, n *state.Node) (Node, error) {
 	}
 	return Node{
 		ID: n.ID, Name: n.Name, Hostname: n.Profile.Hostname, Tags: n.Tags, State: d.stateOf(tx, n),
-		Connected: d.Wire.Links.Connected(n.ID), Conflict: n.Conflict,
+		Connected: d.Wire.Links.Connected(n.ID), Conflict: n.Conflict, Held: n.Held,
 		Wanted: n.Wanted.Generation, Applied: n.Applied.Generation, Behind: d.Wire.BehindSince(n, m.Epoch), Failed: n.Applied.Failed,
 		Version: n.Applied.Version, Installed: n.Applied.Installed, LastSeen: d.seen(tx, n),
 	}, nil
@@ -81,7 +80,9 @@ func (d *Desk) nodes(context.Context, None) ([]Node, error) {
 			}
 			out = append(out, l)
 		}
-		return nil
+		orphans, err := d.orphans(tx)
+		out = append(out, orphans...)
+		return err
 	})
 	slices.SortFunc(out, func(a, b Node) int {
 		if (a.Name == "") != (b.Name == "") {
@@ -94,8 +95,11 @@ func (d *Desk) nodes(context.Context, None) ([]Node, error) {
 
 func (d *Desk) show(_ context.Context, q Ref) (out NodeDetail, err error) {
 	err = d.Office.Store.View(func(tx *state.Tx) error {
-		n, err := admission.FindNode(tx, q.Ref)
-		if err != nil {
+		n, orphan, err := d.find(tx, q.Ref)
+		if orphan != nil {
+			out = *orphan
+		}
+		if n == nil {
 			return err
 		}
 		out = NodeDetail{Key: n.Key, Decision: n.Decision, Declaration: n.Wanted.Digest, Profile: n.Profile}
@@ -106,6 +110,9 @@ func (d *Desk) show(_ context.Context, q Ref) (out NodeDetail, err error) {
 			return err
 		}
 		if out.Inventory, err = tx.Inventory(n.ID); err != nil {
+			return err
+		}
+		if out.Loses, err = loses(tx, n); err != nil {
 			return err
 		}
 		reports, err := tx.Reports(n.ID, keptReports)
@@ -203,6 +210,14 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 		for _, n := range ns {
 			s.Nodes[d.stateOf(tx, n)]++
 		}
+		orphans, err := d.orphans(tx)
+		if err != nil {
+			return err
+		}
+		if len(orphans) > 0 {
+			s.Nodes[Orphan] = len(orphans)
+		}
+		s.Warnings = append(s.Warnings, waiting(tx, ns, orphans)...)
 		ms, err := tx.Modules()
 		if len(ms) > 0 {
 			s.Modules = ms

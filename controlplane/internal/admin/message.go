@@ -140,7 +140,9 @@ type NodeDetail struct {
 	Profile     profile.Profile    `json:"profile"`
 	Inventory   *profile.Inventory `json:"inventory,omitempty"`
 	Failing     []Failing          `json:"failing"`
-	Reports     []*state.Report    `json:"reports"`
+	// Loses are what a node that is held owns and would not, once it is released.
+	Loses   []string        `json:"loses,omitempty"`
+	Reports []*state.Report `json:"reports"`
 }
 
 // Failing is a resource that is not as declared.

@@ -196,6 +196,7 @@ func (d *Desk) approve(_ context.Context, q Approval) (Node, error) {
 		return Node{}, err
 	}
 	d.Log.Info("node is approved", "node", n.Name)
+	d.Wire.Links.Changed(n.ID) // one that was held is told
 	return d.node(n.ID)
 }
 

@@ -68,7 +68,11 @@ type NodeState string
 // The states of a node:
 //
 //	pending --approve--> admitted --ack--> enrolled
+//	 orphan --approve--> enrolled, held --approve--> enrolled
 //	   any --revoke--> revoked
+//
+// An orphan is no node yet (Orphan). One that is held is a node in every way but
+// that nothing is declared to it.
 const (
 	// Pending waits for a person.
 	Pending NodeState = "pending"
@@ -114,7 +118,7 @@ func (n *Node) Member() bool { return n.State == Admitted || n.State == Enrolled
 // Behind says whether the node has a declaration that it has not applied, in
 // the mesh's epoch.
 func (n *Node) Behind(epoch uint64) bool {
-	return n.Member() && n.Wanted.Generation > 0 && (n.Applied.Generation != n.Wanted.Generation || n.Applied.Epoch != epoch)
+	return n.Member() && n.Held == "" && n.Wanted.Generation > 0 && (n.Applied.Generation != n.Wanted.Generation || n.Applied.Epoch != epoch)
 }
 
 // A Decision is what was decided about a node, and on what.

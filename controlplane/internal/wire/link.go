@@ -123,6 +123,10 @@ func (s *Server) news(n *state.Node) (out news, err error) {
 		if err != nil {
 			return err
 		}
+		if now.Held != "" {
+			out.addresses = tx.Addresses()
+			return nil
+		}
 		w := now.Wanted
 		out.declaration = link.DeclarationMessage{
 			Mesh: mesh.ID, Epoch: mesh.Epoch, Generation: w.Generation, Digest: w.Digest, Size: w.Size,

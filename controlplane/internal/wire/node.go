@@ -16,6 +16,9 @@ func (s *Server) asNode(handle func(http.ResponseWriter, *http.Request, *state.N
 			if c := link.CodeOf(err); c == link.NodeRevoked || c == link.NodeUnknown {
 				// Told; nothing else will come of this connection.
 				w.Header().Set("Connection", "close")
+				if c == link.NodeUnknown {
+					s.orphaned(r)
+				}
 			}
 			s.refuse(w, err)
 			return

@@ -126,9 +126,11 @@ func (s *Service) hold() {
 	if !s.served || s.link != nil || s.identity == nil || s.identity.Stage == client.StageEnrolling {
 		return
 	}
+	var p profile.Profile // of the inventory before it
 	l := client.New(client.Config{
 		Path: s.Layout.HostIdentity(), Handler: linkHandler{s}, Outbox: outbox{s},
-		Inventory: func() profile.Inventory { _, inv := s.facts(s.ctx); return inv }, Clock: s.Clock, Log: s.Log,
+		Inventory: func() (inv profile.Inventory) { p, inv = s.facts(s.ctx); return inv },
+		Profile:   func() profile.Profile { return p }, Clock: s.Clock, Log: s.Log,
 	})
 	s.link = l
 	s.holding.begin(s.ctx, &s.running, func(ctx context.Context) {

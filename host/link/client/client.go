@@ -82,8 +82,10 @@ type Config struct {
 	// Inventory is asked at each connect and at each notice of the outbox; it
 	// is sent when it changed.
 	Inventory func() profile.Inventory
-	Clock     clock.Clock
-	Log       *slog.Logger
+	// Profile is sent with it; nil sends none.
+	Profile func() profile.Profile
+	Clock   clock.Clock
+	Log     *slog.Logger
 
 	// MinBackoff and MaxBackoff bound the ceiling of the wait between tries.
 	MinBackoff, MaxBackoff time.Duration
@@ -221,6 +223,11 @@ func (c *Client) wait(b *backoff, end ended) time.Duration {
 	var revoked *errRevoked
 	if errors.As(end.err, &revoked) {
 		return b.max/2 + jitter(b.max/2)
+	}
+	if asked, ok := link.ParseRetry(link.RetryOf(end.err)); ok && link.CodeOf(end.err) == link.NodeUnknown {
+		// A person is at it: the wait does not grow.
+		b.reset()
+		return asked + jitter(asked)
 	}
 	wait := b.next()
 	if asked, ok := link.ParseRetry(link.RetryOf(end.err)); ok {

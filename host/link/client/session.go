@@ -71,6 +71,7 @@ func (s *session) open() error {
 	if err != nil {
 		return err
 	}
+	req.Header.Set(link.HeaderName, s.id.Name)
 	resp, err := s.http.RoundTrip(req)
 	if err != nil {
 		return s.cause(err)

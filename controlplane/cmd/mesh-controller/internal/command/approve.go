@@ -10,16 +10,29 @@ func (a *app) approve() *cobra.Command {
 	var q admin.Approval
 	c := &cobra.Command{
 		Use:   "approve NODE",
-		Short: "Admit a machine that is pending",
+		Short: "Admit a machine that is pending, take back an orphan, release a node that is held",
 		Long: `Admit a machine that came with a --pending token. Compare what
 "mesh-controller show NODE" says of it with the machine first: all of it is the
-machine's own word.`,
+machine's own word.
+
+After a restore it also takes back an orphan: a node that was enrolled after the
+backup. It is a node again then, and keeps what it has: nothing is declared to it,
+because its host would remove what is in no module. "mesh-controller show NODE" says
+what that would be. Place what it shall have, and approve it once more: that releases
+it. So it does any other node that is held back.`,
 		Example: "  mesh-controller approve web1\n  mesh-controller approve 3f9c2a7b --name db1 --tag db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Ref = args[0]
 			return ask(c.Context(), a, admin.Approve.Ask, q, func(n admin.Node) error {
-				a.say("node %q is admitted as %q", n.ID, n.Name)
+				switch {
+				case n.Held != "":
+					a.say("node %q is taken back as %q and keeps what it has; `mesh-controller show %s` says what it would lose: place that, and approve it once more", n.ID, n.Name, n.Name)
+				case n.State == "enrolling":
+					a.say("node %q is admitted as %q", n.ID, n.Name)
+				default:
+					a.say("node %q is released: it is told what it shall be", n.Name)
+				}
 				return nil
 			})
 		},

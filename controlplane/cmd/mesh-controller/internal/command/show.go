@@ -29,6 +29,14 @@ a machine that is pending.`,
 
 func (a *app) printNode(n admin.NodeDetail) error {
 	now := clock.System.Now()
+	if n.State == admin.Orphan {
+		return a.table([]string{"NODE", called(n.Node)}, [][]string{
+			{"id", n.ID},
+			{"state", n.State + ": it has a certificate of this mesh and is in no record; `mesh-controller approve " + n.ID[:8] + "` takes it back"},
+			{"key", n.Key},
+			{"last seen", seenWords(n.Node, now)},
+		})
+	}
 	rows := [][]string{
 		{"id", n.ID},
 		{"hostname", n.Hostname},
@@ -48,6 +56,9 @@ func (a *app) printNode(n admin.NodeDetail) error {
 	}
 	if n.Conflict != "" {
 		rows = append(rows, []string{"conflict", n.Conflict})
+	}
+	if n.Held != "" {
+		rows = append(rows, []string{"held back", n.Held}, []string{"would lose", strings.Join(n.Loses, ", ")})
 	}
 	if n.Inventory != nil {
 		rows = append(rows, []string{"owns", cli.Count(len(n.Inventory.Owned), "resource", "resources")})
