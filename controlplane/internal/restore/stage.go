@@ -44,6 +44,8 @@ type Staged struct {
 	Order *Order
 	// Lost are the nodes that are there and that the backup does not know.
 	Lost []backup.Node
+	// Revived are those that are revoked there, and not in the backup.
+	Revived []backup.Node
 	// Lacking are the modules whose content has to be pushed again.
 	Lacking []string
 	// Config is the operator's file as it was.
@@ -89,7 +91,7 @@ func Stage(ctx context.Context, r io.Reader, o Options) (s Staged, err error) {
 	if err := in.Flush(); err != nil {
 		return s, err
 	}
-	s.Lost = o.There.Lost(s.Manifest)
+	s.Lost, s.Revived = o.There.Lost(s.Manifest), o.There.Revived(s.Manifest)
 	if err := s.finish(ctx, o, blobs); err != nil {
 		return s, err
 	}
@@ -113,7 +115,7 @@ func check(r io.Reader, o Options) (s Staged, err error) {
 		return nil
 	})
 	if err == nil {
-		s.Lost = o.There.Lost(s.Manifest)
+		s.Lost, s.Revived = o.There.Lost(s.Manifest), o.There.Revived(s.Manifest)
 	}
 	return s, err
 }

@@ -111,6 +111,20 @@ func (t There) Lost(m *backup.Manifest) []backup.Node {
 	return slices.DeleteFunc(slices.Clone(t.Nodes), func(n backup.Node) bool { return in[n.ID] })
 }
 
+// Revived returns the nodes that are revoked there and not in the backup.
+func (t There) Revived(m *backup.Manifest) (out []backup.Node) {
+	revoked := map[string]bool{}
+	for _, n := range t.Nodes {
+		revoked[n.ID] = n.State == string(state.Revoked)
+	}
+	for _, n := range m.Nodes {
+		if revoked[n.ID] && n.State != string(state.Revoked) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 func names(ns []backup.Node) string {
 	const told = 10
 	var out []string

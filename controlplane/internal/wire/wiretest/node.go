@@ -214,7 +214,7 @@ func (n *Node) Open(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.Do(ctx, http.MethodGet, link.PathLink, nil, nil)
+	res, err := c.Do(ctx, http.MethodGet, link.PathLink, nil, map[string]string{link.HeaderName: n.Name})
 	if err == nil && res.StatusCode != http.StatusOK {
 		var a link.Answer
 		_ = json.NewDecoder(res.Body).Decode(&a)

@@ -39,6 +39,8 @@ type restored struct {
 	Bytes     int64    `json:"bytes"`
 	// Lost are nodes that are there now and not in the backup.
 	Lost []string `json:"lost,omitempty"`
+	// Revived are nodes that are revoked now, and in the backup are not.
+	Revived []string `json:"revived,omitempty"`
 	// Lacking are the modules whose content has to be pushed again.
 	Lacking []string `json:"lacking,omitempty"`
 	// Config is the controller.toml that the backup has; it is not put in place.
@@ -232,7 +234,7 @@ func said(s restore.Staged) restored {
 	blobs, bytes := s.Content()
 	out := restored{
 		Mesh: s.Mesh, Pin: s.Pin, Made: s.Made, By: s.By, Was: s.Manifest.Epoch, Nodes: namesOf(s.Nodes), Modules: s.Modules,
-		Addresses: s.Addresses, Blobs: blobs, Bytes: bytes, Lost: namesOf(s.Lost), Lacking: s.Lacking, Config: s.Config,
+		Addresses: s.Addresses, Blobs: blobs, Bytes: bytes, Lost: namesOf(s.Lost), Revived: namesOf(s.Revived), Lacking: s.Lacking, Config: s.Config,
 		Checked: s.Order == nil,
 	}
 	return out
@@ -263,6 +265,9 @@ func (r *restoring) print(o restored) error {
 	if len(o.Lost) > 0 {
 		r.say("the backup does not know %s: they come as orphans, and `mesh-controller approve NODE` takes one back", strings.Join(o.Lost, ", "))
 	}
+	if len(o.Revived) > 0 {
+		r.say("they were revoked after the backup, and are nodes again: %s; `mesh-controller revoke NODE` takes that back", strings.Join(o.Revived, ", "))
+	}
 	if len(o.Lacking) > 0 {
 		r.say("their content has to be pushed again: %s", strings.Join(o.Lacking, ", "))
 	}
@@ -285,6 +290,7 @@ func (r *restoring) printContents(o restored) error {
 		{"modules", fmt.Sprintf("%d: %s", len(o.Modules), few(o.Modules))},
 		{"content", content},
 		{"not in it", few(o.Lost)},
+		{"revoked since", few(o.Revived)},
 	})
 	if err == nil && o.Config != "" {
 		fmt.Fprintf(r.std.Out, "\ncontroller.toml:\n%s\n", cli.Lines(strings.TrimSpace(o.Config)))
