@@ -3,6 +3,7 @@ module github.com/nox-mesh/nox-mesh
 go 1.26.0
 
 require (
+	filippo.io/age v1.2.1
 	github.com/BurntSushi/toml v1.6.0
 	github.com/ProtonMail/go-crypto v1.5.2
 	github.com/coreos/go-systemd/v22 v22.6.0

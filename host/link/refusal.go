@@ -43,7 +43,7 @@ var rules = map[Code]rule{
 	StoreUnavailable:  {"the control plane cannot write its state", "run `mesh-controller status` on the control plane", "after 30 s", http.StatusServiceUnavailable, fault.Failed},
 	NodeRevoked:       {"this node was revoked; the machine keeps what it has", "enrol again with a new token, if it shall be a node", "after 60 s", http.StatusForbidden, fault.Refused},
 	NodeCloned:        {"another machine is connected with this node's key", "run `mesh-host identity new` on the copy", "after 60 s", http.StatusConflict, fault.Refused},
-	NodeUnknown:       {"the control plane has no record of this node", "run `mesh-controller approve` on the control plane", "after 60 s", http.StatusForbidden, fault.Refused},
+	NodeUnknown:       {"the control plane has no record of this node", "run `mesh-controller approve` on the control plane", "after 10 s", http.StatusForbidden, fault.Refused},
 }
 
 func (c Code) rule() rule {

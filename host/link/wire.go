@@ -38,7 +38,7 @@ const (
 
 // The paths of the wire. Every POST takes one JSON object and is answered by
 // one that begins with Answer: PathEnrol takes an EnrolRequest (EnrolAnswer),
-// PathAck an AckRequest, PathReports one Report, PathInventory an Inventory,
+// PathAck an AckRequest, PathReports one Report, PathInventory a Having,
 // PathSession a SessionRequest, PathLeave a LeaveRequest (all five: Answer),
 // PathRenew an empty object (RenewAnswer). GET PathUnowned is answered by an
 // UnownedAnswer.
@@ -61,6 +61,10 @@ const (
 	HeaderToken = "Nox-Token-Id"
 	HeaderProof = "Nox-Proof" // base64url, unpadded
 )
+
+// HeaderName is on GET /v1/link: what the node is called, for a control plane that
+// does not know it.
+const HeaderName = "Nox-Node-Name"
 
 // MaxEnrolBody bounds the body of POST /v1/enrol, in bytes: it carries the
 // local declaration whole.
@@ -220,6 +224,14 @@ type DeclarationMessage struct {
 	// or lets go of it when Leave is set, says so, and forgets its identity.
 	Final bool `json:"final,omitempty"`
 	Leave bool `json:"leave,omitempty"`
+}
+
+// Having is the body of POST /v1/inventory.
+type Having struct {
+	profile.Inventory
+	// Profile counts where the control plane knows none: no later one replaces the
+	// one that was decided on.
+	Profile *profile.Profile `json:"profile,omitempty"`
 }
 
 // Report is what one reconcile did. Posting one twice is the same as once.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/internal/version"
@@ -83,7 +82,9 @@ func (d *Desk) nodes(context.Context, None) ([]Node, error) {
 			}
 			out = append(out, l)
 		}
-		return nil
+		orphans, err := d.orphans(tx)
+		out = append(out, orphans...)
+		return err
 	})
 	slices.SortFunc(out, func(a, b Node) int {
 		if (a.Name == "") != (b.Name == "") {
@@ -96,8 +97,11 @@ func (d *Desk) nodes(context.Context, None) ([]Node, error) {
 
 func (d *Desk) show(_ context.Context, q Ref) (out NodeDetail, err error) {
 	err = d.Office.Store.View(func(tx *state.Tx) error {
-		n, err := admission.FindNode(tx, q.Ref)
-		if err != nil {
+		n, orphan, err := d.find(tx, q.Ref)
+		if orphan != nil {
+			out = *orphan
+		}
+		if n == nil {
 			return err
 		}
 		out = NodeDetail{Key: n.Key, Decision: n.Decision, Declaration: n.Wanted.Digest, Profile: n.Profile}
@@ -108,6 +112,9 @@ func (d *Desk) show(_ context.Context, q Ref) (out NodeDetail, err error) {
 			return err
 		}
 		if out.Inventory, err = tx.Inventory(n.ID); err != nil {
+			return err
+		}
+		if out.Loses, err = loses(tx, n); err != nil {
 			return err
 		}
 		reports, err := tx.Reports(n.ID, keptReports)
@@ -197,7 +204,7 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 		if err != nil {
 			return err
 		}
-		s.Epoch = m.Epoch
+		s.Epoch, s.Restored = m.Epoch, m.Restored
 		ns, err := tx.Nodes()
 		if err != nil {
 			return err
@@ -205,6 +212,14 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 		for _, n := range ns {
 			s.Nodes[d.stateOf(tx, n)]++
 		}
+		orphans, err := d.orphans(tx)
+		if err != nil {
+			return err
+		}
+		if len(orphans) > 0 {
+			s.Nodes[Orphan] = len(orphans)
+		}
+		s.Warnings = append(s.Warnings, waiting(tx, ns, orphans)...)
 		ms, err := tx.Modules()
 		if len(ms) > 0 {
 			s.Modules = ms

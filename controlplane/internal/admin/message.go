@@ -118,6 +118,9 @@ type Pushed struct {
 	Changed bool `json:"changed"`
 }
 
+// Orphan is the state of a node that is known by its certificate alone.
+const Orphan = "orphan"
+
 // A Node is one line of `nodes`.
 type Node struct {
 	ID   string `json:"id"`
@@ -126,13 +129,13 @@ type Node struct {
 	Hostname string   `json:"hostname,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
 	// State is "pending", "enrolling", "enrolled", "disconnected", "cloned", "ahead",
-	// "retiring", "retired" or "revoked".
+	// "retiring", "retired", "revoked" or "orphan".
 	State string `json:"state"`
 	// Connected says that the node has a link. One that is "enrolled" and not
 	// connected never was.
 	Connected bool   `json:"connected"`
 	Conflict  string `json:"conflict,omitempty"`
-	// Hold is why it is sent nothing new.
+	// Hold is why it is sent nothing new until a person approves it.
 	Hold    *state.Hold `json:"hold,omitempty"`
 	Wanted  uint64      `json:"wanted"`
 	Applied uint64      `json:"applied"`
@@ -156,7 +159,9 @@ type NodeDetail struct {
 	Profile     profile.Profile    `json:"profile"`
 	Inventory   *profile.Inventory `json:"inventory,omitempty"`
 	Failing     []Failing          `json:"failing"`
-	Reports     []*state.Report    `json:"reports"`
+	// Loses are what a node that is held owns and would not, once it is released.
+	Loses   []string        `json:"loses,omitempty"`
+	Reports []*state.Report `json:"reports"`
 }
 
 // Failing is a resource that is not as declared.
@@ -188,6 +193,8 @@ type Status struct {
 	Pushed []*state.Pushed `json:"pushed"`
 	// Content is what the content store holds.
 	Content Content `json:"content"`
+	// Restored is the last restore, nil when there was none.
+	Restored *state.Restored `json:"restored,omitempty"`
 	// Warnings are what a person should act on.
 	Warnings []string `json:"warnings,omitempty"`
 }

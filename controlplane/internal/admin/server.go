@@ -32,7 +32,9 @@ type Desk struct {
 	Served address.Served
 	// Self is how a declaration speaks of this control plane.
 	Self module.Program
-	Log  *slog.Logger
+	// Reopen has the control plane begin anew with what a restore laid down.
+	Reopen func()
+	Log    *slog.Logger
 }
 
 // Handler returns the desk's HTTP side.
@@ -54,6 +56,8 @@ func (d *Desk) Handler() http.Handler {
 	Events.Handle(mux, d.events)
 	GetStatus.Handle(mux, d.status)
 	deliver.Handle(mux, d.push)
+	draw.Handle(mux, d.backup)
+	TakeUp.Handle(mux, d.takeUp)
 	return mux
 }
 
@@ -197,6 +201,7 @@ func (d *Desk) approve(_ context.Context, q Approval) (Node, error) {
 	}
 	d.Wire.Links.Changed(n.ID)
 	d.Log.Info("node is approved", "node", n.Name)
+	d.Wire.Links.Changed(n.ID) // one that was held is told
 	return d.node(n.ID)
 }
 

@@ -77,6 +77,9 @@ func (o *Office) Ack(node, enrolment string) error {
 		if err != nil {
 			return err
 		}
+		if n != nil && n.Enrolment == "" {
+			return nil // an orphan that is taken back shows the credential it asks about
+		}
 		if n == nil || n.Enrolment != enrolment {
 			return link.EnrolmentConflict.Errorf("enrolment %q is not that of this node", enrolment)
 		}
@@ -100,8 +103,8 @@ func (o *Office) Ack(node, enrolment string) error {
 	})
 }
 
-// Approve admits a pending node, under the name as if that is not empty, or releases
-// one that is held.
+// Approve admits a pending node, under the name as if that is not empty, or as the
+// node that it was. An orphan it takes back, and a node that is held it releases.
 func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state.Node, err error) {
 	if rejoin != "" && (as != "" || len(tags) > 0) {
 		return nil, fault.Usagef("cannot let node %q come back with a name or tags: it has its own", rejoin)
@@ -117,11 +120,24 @@ func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state
 		return nil, err
 	}
 	err = o.Store.Update(func(tx *state.Tx) error {
-		if n, err = FindNode(tx, ref); err != nil {
+		orphan, err := FindOrphan(tx, ref)
+		if err != nil {
 			return err
 		}
-		if n.Hold != nil && n.Member() {
-			return o.release(tx, n, as, tags)
+		if n, err = FindNode(tx, ref); err != nil && orphan == nil {
+			return err
+		}
+		if n == nil {
+			n, err = o.takeBack(tx, orphan, as, tags)
+			return err
+		}
+		if orphan, err := tx.Orphan(n.ID); err != nil {
+			return err
+		} else if orphan != nil && n.State == state.Enrolled && as == "" {
+			return o.takeKey(tx, n, orphan)
+		}
+		if n.Hold != nil && n.Member() && as == "" {
+			return o.release(tx, n, tags)
 		}
 		if n.State != state.Pending {
 			return fault.Refusedf("cannot approve node %q: it is %s and not pending", ref, n.State).
@@ -154,11 +170,10 @@ func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state
 func (o *Office) brought(ref string) (*module.Brought, error) {
 	var doc []byte
 	err := o.Store.View(func(tx *state.Tx) error {
-		n, err := FindNode(tx, ref)
-		if err == nil {
+		if n, err := FindNode(tx, ref); err == nil && n != nil {
 			doc = tx.LocalDeclaration(n.ID)
 		}
-		return err
+		return nil // who is meant is found out in the transaction
 	})
 	if err != nil || doc == nil {
 		return nil, err
@@ -170,7 +185,12 @@ func (o *Office) brought(ref string) (*module.Brought, error) {
 // whether they were already. Its name, its key and what is known of it stay; the
 // machine keeps what it has.
 func (o *Office) Revoke(tx *state.Tx, ref string) (n *state.Node, already bool, err error) {
-	if n, err = FindNode(tx, ref); err != nil {
+	n, err = FindNode(tx, ref)
+	if orphan, e := FindOrphan(tx, ref); e == nil && err != nil && orphan != nil {
+		n, err = o.revokeOrphan(tx, orphan)
+		return n, false, err
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	if n.State == state.Revoked {

@@ -36,6 +36,9 @@ func rejoined(tx *state.Tx, id string, fresh *state.Node) (*state.Node, error) {
 	if n == nil {
 		return nil, fmt.Errorf("internal error: there is no node %q to come back as", id)
 	}
+	const kept = 8
+	n.Ended = append([]string{n.Key}, n.Ended...)
+	n.Ended = n.Ended[:min(len(n.Ended), kept)]
 	n.Key, n.PublicKey, n.Enrolment, n.Profile = fresh.Key, fresh.PublicKey, fresh.Enrolment, fresh.Profile
 	n.State, n.Hold, n.Leave = state.Pending, nil, false
 	// It has nothing in force, whatever it said before.

@@ -3,7 +3,6 @@ package service
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,43 +16,12 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
-// founded is the file mesh.json beside the state: which mesh this machine is the
-// control plane of. Should the state be lost, it says that there was one; a new
-// mesh in its place would lock every node out.
-type founded struct {
-	Mesh string `json:"mesh"`
-	// Pin is that of the mesh root.
-	Pin string `json:"pin"`
-}
-
 func foundedPath(l layout.Layout) string { return filepath.Join(l.ControllerState(), "mesh.json") }
-
-// readFounded returns what the file says, and nil when there is none. A file
-// that cannot be understood says only that there was a mesh.
-func readFounded(l layout.Layout) (*founded, error) {
-	f, err := os.Open(foundedPath(l))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fault.Failedf("cannot read which mesh this is: %w", err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 4<<10))
-	if err != nil {
-		return nil, fault.Failedf("cannot read which mesh this is: %w", err)
-	}
-	known := new(founded)
-	if json.Unmarshal(b, known) != nil || known.Mesh == "" || known.Pin == "" {
-		return new(founded), nil
-	}
-	return known, nil
-}
 
 // open opens the state, and makes the mesh when there never was one.
 func open(l layout.Layout, c clock.Clock) (*state.Store, *state.Mesh, *ca.Authority, error) {
 	path := l.ControllerStore()
-	known, err := readFounded(l)
+	known, err := state.ReadFounded(foundedPath(l))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -85,7 +53,7 @@ func open(l layout.Layout, c clock.Clock) (*state.Store, *state.Mesh, *ca.Author
 // found returns the mesh of the state if it is the known one, and writes down
 // which it is where nothing is known. The state is first: one that was made and
 // not written down has no nodes yet, and is written down at the next start.
-func found(store *state.Store, l layout.Layout, known *founded, c clock.Clock) (*state.Mesh, *ca.Authority, error) {
+func found(store *state.Store, l layout.Layout, known *state.Founded, c clock.Clock) (*state.Mesh, *ca.Authority, error) {
 	if known != nil {
 		err := store.View(func(tx *state.Tx) error {
 			m, err := tx.Mesh()
@@ -102,7 +70,7 @@ func found(store *state.Store, l layout.Layout, known *founded, c clock.Clock) (
 	if err != nil {
 		return nil, nil, err
 	}
-	is := founded{mesh.ID, authority.Pin()}
+	is := state.Founded{Mesh: mesh.ID, Pin: authority.Pin()}
 	switch {
 	case known != nil && *known == is:
 		return mesh, authority, nil
@@ -119,11 +87,11 @@ func found(store *state.Store, l layout.Layout, known *founded, c clock.Clock) (
 	return mesh, authority, nil
 }
 
-func lost(l layout.Layout, known *founded, what string) error {
+func lost(l layout.Layout, known *state.Founded, what string) error {
 	mesh := "a mesh"
 	if known.Mesh != "" {
 		mesh = "mesh \"" + known.Mesh + "\""
 	}
 	return fault.Refusedf("cannot serve %s: its state %q %s", mesh, l.ControllerStore(), what).
-		Hint("put it back from a backup; or remove %q to found a new mesh, to which no node of the old one comes", foundedPath(l))
+		Hint("bring a backup back with `mesh-controller restore FILE`; or remove %q to found a new mesh, to which no node of the old one comes", foundedPath(l))
 }

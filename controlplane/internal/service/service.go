@@ -32,8 +32,24 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/version"
 )
 
-// Run serves until ctx ends, then drains and returns nil.
+// Run serves until ctx ends, then drains and returns nil. It begins anew when it is
+// asked to take up a restore: its process stays.
 func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) error {
+	for {
+		inner, end := context.WithCancelCause(ctx)
+		err := serve(inner, l, c, log, func() { end(errReopen) })
+		reopen := errors.Is(context.Cause(inner), errReopen)
+		end(nil)
+		if err != nil || !reopen || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// errReopen is why a control plane ends that begins anew.
+var errReopen = errors.New("a restore is taken up")
+
+func serve(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger, reopen func()) error {
 	cfg, err := config.Read(l.ControllerConfig())
 	if err != nil {
 		return err
@@ -41,7 +57,7 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	if err := stateDir(l.ControllerState()); err != nil {
 		return err
 	}
-	store, mesh, authority, err := open(l, c)
+	store, mesh, authority, err := takeUp(l, c, log)
 	if err != nil {
 		return err
 	}
@@ -61,7 +77,7 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find}
 	nodes := wire.New(office, blobs, log)
 	collector := collector(blobs, store, log)
-	desk := &admin.Desk{Office: office, Content: blobs, Collector: collector, Layout: l, Wire: nodes, Served: served, Log: log,
+	desk := &admin.Desk{Office: office, Content: blobs, Collector: collector, Layout: l, Wire: nodes, Served: served, Log: log, Reopen: reopen,
 		Self: admin.Self(l, executable, profile.Collect(ctx, l).MachineID)}
 	local, err := door.Listen(l.ControllerSocket(), door.OwnerOnly)
 	if err != nil {

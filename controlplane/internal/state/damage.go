@@ -14,7 +14,7 @@ import (
 
 // backup is the remedy for a file that cannot be used. It is never set aside
 // and begun anew: it holds the key of the mesh.
-const backup = "stop the control plane and put the file back from a backup: it holds the key of the mesh, and nothing else can take its place"
+const backup = "run `mesh-controller restore FILE` with a backup: this file holds the key of the mesh, and nothing else can take its place"
 
 // panicked is what a damaged file did to bbolt: a panic, or a fault in the
 // mapping.

@@ -22,6 +22,16 @@ type Mesh struct {
 	// Before are the roots that were before it, the newest first.
 	Before  []ca.Before `json:"before,omitempty"`
 	Created time.Time   `json:"created"`
+	// Restored is the last restore, nil when there was none.
+	Restored *Restored `json:"restored,omitempty"`
+}
+
+// Restored is what a restore was made from.
+type Restored struct {
+	// Backup is when the backup was made, Epoch the one it had.
+	Backup time.Time `json:"backup"`
+	Epoch  uint64    `json:"epoch"`
+	At     time.Time `json:"at"`
 }
 
 // A Token is an enrolment token without its secret: the public half of the key
@@ -65,7 +75,11 @@ type NodeState string
 //	pending --approve--> admitted --ack--> enrolled
 //	admitted, enrolled --retire--> retiring --leave--> retired
 //	   any --leave--> retired
+//	 orphan --approve--> enrolled, held --approve--> enrolled
 //	   any --revoke--> revoked
+//
+// An orphan is no node yet (Orphan). One that is held is a node in every way but
+// that nothing is declared to it.
 const (
 	// Pending waits for a person.
 	Pending NodeState = "pending"
@@ -90,12 +104,15 @@ type Node struct {
 	// Key is the identity: the hex SHA-256 of the public key (SPKI).
 	Key string `json:"key"`
 	// PublicKey is the SPKI, Certificate the X.509 certificate, both DER.
-	PublicKey   []byte    `json:"public_key"`
-	Certificate []byte    `json:"certificate,omitempty"`
-	Enrolment   string    `json:"enrolment"`
-	Tags        []string  `json:"tags,omitempty"`
-	State       NodeState `json:"state"`
-	Decision    Decision  `json:"decision"`
+	PublicKey   []byte `json:"public_key"`
+	Certificate []byte `json:"certificate,omitempty"`
+	Enrolment   string `json:"enrolment"`
+	// Ended are keys that it had before, as far as they are kept: who shows one is told
+	// that it ended, and is no orphan.
+	Ended    []string  `json:"ended,omitempty"`
+	Tags     []string  `json:"tags,omitempty"`
+	State    NodeState `json:"state"`
+	Decision Decision  `json:"decision"`
 	// Profile is the one that was decided on. It is a claim, and no later claim
 	// replaces it without a person.
 	Profile profile.Profile `json:"profile"`

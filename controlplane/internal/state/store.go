@@ -40,12 +40,13 @@ var (
 	bucketDocuments    = []byte("module-documents") // module name -> bytes
 	bucketPushed       = []byte("pushed")           // name "/" architecture
 	bucketEvents       = []byte("events")           // sequence
+	bucketOrphans      = []byte("orphans")          // node id
 
 	buckets = [][]byte{
 		bucketMesh, bucketAddresses, bucketTokens, bucketEnrolments, bucketHolders, bucketNodes, bucketNodeNames,
 		bucketNodeKeys, bucketDeclarations, bucketLocal, bucketInventories, bucketReports, bucketSeen,
 		bucketLines, bucketUnowned, bucketLeavings,
-		bucketModules, bucketDocuments, bucketPushed, bucketEvents,
+		bucketModules, bucketDocuments, bucketPushed, bucketEvents, bucketOrphans,
 	}
 )
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
@@ -16,6 +17,9 @@ func (s *Server) asNode(handle func(http.ResponseWriter, *http.Request, *state.N
 			if c := link.CodeOf(err); c == link.NodeRevoked || c == link.NodeUnknown {
 				// Told; nothing else will come of this connection.
 				w.Header().Set("Connection", "close")
+				if c == link.NodeUnknown {
+					s.orphaned(r)
+				}
 			}
 			s.refuse(w, err)
 			return
@@ -66,7 +70,7 @@ func current(tx *state.Tx, id, key string) (*state.Node, error) {
 	switch n, err = tx.Node(id); {
 	case err != nil:
 		return nil, err
-	case n != nil:
+	case n != nil && slices.Contains(n.Ended, key):
 		return nil, link.NodeRevoked.Errorf("node %q enrolled anew, with another key; this one ended then", n.Name)
 	}
 	return nil, link.NodeUnknown.Errorf("the control plane has no record of node %q", id)

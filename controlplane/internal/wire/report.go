@@ -6,7 +6,6 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/link"
-	"github.com/nox-mesh/nox-mesh/host/profile"
 )
 
 // maxReport bounds a report: some five thousand resources.
@@ -65,13 +64,17 @@ func (s *Server) applied(n *state.Node, mesh *state.Mesh, rep *link.Report) {
 
 // inventory keeps what the node says it has.
 func (s *Server) inventory(w http.ResponseWriter, r *http.Request, n *state.Node) {
-	var inv profile.Inventory
+	var inv link.Having
 	err := s.read(w, r, admission.MaxInventory, &inv, []payer{byNode(n.ID)}, func() error {
 		return s.office.Store.Batch(func(tx *state.Tx) error {
-			if _, err := current(tx, n.ID, n.Key); err != nil {
+			now, err := current(tx, n.ID, n.Key)
+			if err != nil {
 				return err
 			}
-			return tx.TakeInventory(n.ID, &inv)
+			if err := s.office.TakeProfile(tx, now, inv.Profile); err != nil {
+				return err
+			}
+			return tx.TakeInventory(n.ID, &inv.Inventory)
 		})
 	})
 	if err != nil {

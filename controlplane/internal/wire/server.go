@@ -40,6 +40,7 @@ type Server struct {
 	Seen  *Seen
 
 	audit     audit
+	orphans   orphans
 	bodies    *budget
 	gate      *gate
 	heartbeat time.Duration

@@ -140,9 +140,11 @@ func (s *Service) hold() {
 }
 
 func (s *Service) newLink(o client.Outbox) *client.Client {
+	var p profile.Profile // of the inventory before it
 	return client.New(client.Config{
 		Path: s.Layout.HostIdentity(), Handler: linkHandler{s}, Outbox: o, Have: s.have,
-		Inventory: func() profile.Inventory { _, inv := s.facts(s.ctx); return inv }, Clock: s.Clock, Log: s.Log,
+		Inventory: func() (inv profile.Inventory) { p, inv = s.facts(s.ctx); return inv },
+		Profile:   func() profile.Profile { return p }, Clock: s.Clock, Log: s.Log,
 	})
 }
 

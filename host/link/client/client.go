@@ -83,6 +83,8 @@ type Config struct {
 	// Inventory is asked at each connect and at each notice of the outbox; it
 	// is sent when it changed.
 	Inventory func() profile.Inventory
+	// Profile is sent with it; nil sends none.
+	Profile func() profile.Profile
 	// Have is asked at each connect: what is in force of this mesh, nil for nothing.
 	Have  func() *link.Position
 	Clock clock.Clock
@@ -235,6 +237,11 @@ func (c *Client) wait(b *backoff, end ended) time.Duration {
 	var revoked *errRevoked
 	if errors.As(end.err, &revoked) {
 		return b.max/2 + jitter(b.max/2)
+	}
+	if asked, ok := link.ParseRetry(link.RetryOf(end.err)); ok && link.CodeOf(end.err) == link.NodeUnknown {
+		// A person is at it: the wait does not grow.
+		b.reset()
+		return asked + jitter(asked)
 	}
 	wait := b.next()
 	if asked, ok := link.ParseRetry(link.RetryOf(end.err)); ok {

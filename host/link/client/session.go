@@ -74,6 +74,7 @@ func (s *session) open() error {
 		return err
 	}
 	link.Opening{Sessions: s.id.Sessions, Have: s.client.cfg.Have()}.Set(req.Header)
+	req.Header.Set(link.HeaderName, s.id.Name)
 	resp, err := s.http.RoundTrip(req)
 	if err != nil {
 		return s.cause(err)

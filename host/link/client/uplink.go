@@ -66,7 +66,12 @@ func (s *session) sendAll(sent *[]byte) error {
 		}
 	}
 	// The reports do not wait for the machine's slowest fact.
-	inventory, err := json.Marshal(cfg.Inventory())
+	has := link.Having{Inventory: cfg.Inventory()}
+	if cfg.Profile != nil {
+		p := cfg.Profile()
+		has.Profile = &p
+	}
+	inventory, err := json.Marshal(has)
 	if err != nil {
 		return fmt.Errorf("cannot send the inventory: %w", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/internal/cli"
+	"github.com/nox-mesh/nox-mesh/internal/passphrase"
 	"github.com/nox-mesh/nox-mesh/internal/version"
-	"github.com/nox-mesh/nox-mesh/release/internal/keys"
 )
 
 // A program is what all commands share: where they read and write, and the
@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, std cli.Stdio) error {
 func commands(ctx context.Context, std cli.Stdio) *cobra.Command {
 	p := &program{std: std}
 	p.ask = func(confirm bool) ([]byte, error) {
-		return keys.Passphrase(ctx, keys.Source{File: p.passphraseFile, In: std.In}, confirm)
+		return passphrase.Read(ctx, passphrase.Source{File: p.passphraseFile, In: std.In}, confirm)
 	}
 	root := &cobra.Command{
 		Use:     "mesh-release",

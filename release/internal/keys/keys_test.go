@@ -230,35 +230,6 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestPassphraseFile(t *testing.T) {
-	dir := t.TempDir()
-	for text, want := range map[string]string{"a b\n": "a b", "a b": "a b", "a\r\n": "a", "a\n\n": "a\n", "\n": "", "": ""} {
-		file := filepath.Join(dir, "p")
-		put(t, file, []byte(text))
-		got, err := Passphrase(t.Context(), Source{File: file}, false)
-		if string(got) != want || (want == "") != (err != nil) {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
-		t.Setenv("NOX_PASSPHRASE_FILE", file)
-		if got, _ := Passphrase(t.Context(), Source{}, true); string(got) != want {
-			t.Errorf("%q by variable: %q", text, got)
-		}
-		for what, from := range map[string]Source{"flag": {File: "-"}, "variable": {}} {
-			t.Setenv("NOX_PASSPHRASE_FILE", "-")
-			from.In = strings.NewReader(text)
-			if got, _ := Passphrase(t.Context(), from, true); string(got) != want {
-				t.Errorf("%q on standard input by %s: %q", text, what, got)
-			}
-		}
-	}
-}
-
-func TestThereMayBeNoStandardInput(t *testing.T) {
-	if got, err := Passphrase(t.Context(), Source{File: "-"}, false); err == nil || fault.RemedyOf(err) == "" {
-		t.Errorf("%q, %v", got, err)
-	}
-}
-
 func put(t *testing.T, path string, b []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, b, 0o600); err != nil {

@@ -218,7 +218,7 @@ func (n *Node) Open(ctx context.Context) (*Session, error) {
 	}
 	said := http.Header{}
 	n.Opening.Set(said)
-	header := map[string]string{}
+	header := map[string]string{link.HeaderName: n.Name}
 	for k := range said {
 		header[k] = said.Get(k)
 	}

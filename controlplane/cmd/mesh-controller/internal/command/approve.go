@@ -10,15 +10,20 @@ func (a *app) approve() *cobra.Command {
 	var q admin.Approval
 	c := &cobra.Command{
 		Use:   "approve NODE",
-		Short: "Admit a machine that is pending, or release a node that is held",
+		Short: "Admit a machine that is pending, take back an orphan, release a node that is held",
 		Long: `Admit a machine that came with a --pending token. Compare what
 "mesh-controller show NODE" says of it with the machine first: all of it is the
 machine's own word.
 
-A node that is "cloned" or "ahead" is sent nothing new until it is approved. Two
-machines use the key of a cloned one: run "mesh-host identity new" on the copy
-first. One that is ahead has a declaration that came after the backup that this
-control plane was restored from: approved, it takes the older one that is here.
+A node that is "cloned" or "ahead" is held: it is sent nothing new until it is
+approved. Two machines use the key of a cloned one: run "mesh-host identity new" on
+the copy first. One that is ahead has a declaration that came after the backup that
+this control plane was restored from: approved, it takes the older one that is here.
+
+After a restore it also takes back an orphan: a node that was enrolled after the
+backup. It is a node again then, and keeps what it has: it is ahead, because its host
+would remove what is in no module. "mesh-controller show NODE" says what that would
+be. Place what it shall have, and approve it once more: that releases it.
 
 --rejoin OLD makes a pending machine the node that it was: it gets the name, the
 tags, the modules and the history of OLD, whose credential ends.`,
@@ -27,7 +32,14 @@ tags, the modules and the history of OLD, whose credential ends.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			q.Ref = args[0]
 			return ask(c.Context(), a, admin.Approve.Ask, q, func(n admin.Node) error {
-				a.say("node %q is approved as %q", n.ID, n.Name)
+				switch {
+				case n.Hold != nil:
+					a.say("node %q is taken back as %q and keeps what it has; `mesh-controller show %s` says what it would lose: place that, and approve it once more", n.ID, n.Name, n.Name)
+				case n.State == "enrolling":
+					a.say("node %q is admitted as %q", n.ID, n.Name)
+				default:
+					a.say("node %q is released: it is told what it shall be", n.Name)
+				}
 				return nil
 			})
 		},

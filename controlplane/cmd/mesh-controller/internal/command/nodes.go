@@ -21,7 +21,10 @@ are not as declared, and when it was last heard of.
 
 "not applied" says that a node is connected and does not do what it was told: its
 mesh-host may have refused the declaration, and its log says why. "conflict" says
-that its modules cannot be composed; "mesh-controller show NODE" says why.`,
+that its modules cannot be composed; "mesh-controller show NODE" says why.
+
+After a restore, "orphan" is a node that was enrolled after the backup, under the name
+it gives itself, and "held back" one that is told nothing until a person approves it.`,
 		Example: "  mesh-controller nodes\n  mesh-controller nodes --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return ask(c.Context(), a, admin.Nodes.Ask, admin.None{}, a.printNodes)

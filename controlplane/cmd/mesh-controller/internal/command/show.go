@@ -29,6 +29,14 @@ a machine that is pending.`,
 
 func (a *app) printNode(n admin.NodeDetail) error {
 	now := clock.System.Now()
+	if n.State == admin.Orphan {
+		return a.table([]string{"NODE", called(n.Node)}, [][]string{
+			{"id", n.ID},
+			{"state", n.State + ": it has a certificate of this mesh and is in no record; `mesh-controller approve " + n.ID[:8] + "` takes it back"},
+			{"key", n.Key},
+			{"last seen", seenWords(n.Node, now)},
+		})
+	}
 	rows := [][]string{
 		{"id", n.ID},
 		{"hostname", n.Hostname},
@@ -47,7 +55,8 @@ func (a *app) printNode(n admin.NodeDetail) error {
 			"generation %d, which it could have had %s; run `journalctl -u mesh-host` there for why", n.Wanted, cli.Ago(now, n.Behind))})
 	}
 	if n.Hold != nil {
-		rows = append(rows, []string{"held", fmt.Sprintf("%s, %s; `mesh-controller approve %s` releases it", n.Hold.Sentence, cli.Ago(now, n.Hold.At), called(n.Node))})
+		rows = append(rows, []string{"held", fmt.Sprintf("%s, %s; `mesh-controller approve %s` releases it", n.Hold.Sentence, cli.Ago(now, n.Hold.At), called(n.Node))},
+			[]string{"would lose", strings.Join(n.Loses, ", ")})
 	}
 	if n.Conflict != "" {
 		rows = append(rows, []string{"conflict", n.Conflict})

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,9 +33,13 @@ func (a *app) printStatus(s admin.Status) error {
 	for _, k := range slices.Sorted(maps.Keys(s.Nodes)) {
 		nodes = append(nodes, fmt.Sprintf("%d %s", s.Nodes[k], k))
 	}
+	epoch := fmt.Sprint(s.Epoch)
+	if r := s.Restored; r != nil {
+		epoch += ", restored " + ago(r.At) + " from a backup of " + r.Backup.UTC().Format(time.RFC3339)
+	}
 	err := a.table([]string{"MESH", s.Mesh}, [][]string{
 		{"version", s.Version},
-		{"epoch", fmt.Sprint(s.Epoch)},
+		{"epoch", epoch},
 		{"mesh root", s.Pin},
 		{"listens on", s.Listen},
 		{"addresses", strings.Join(s.Addresses, ", ")},

@@ -45,7 +45,7 @@ good is the control plane's to say ("mesh-controller token list").`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			in := input.Interruptible(c.Context(), a.std.In)
 			if file != "" {
-				f, err := openSecret(file)
+				f, err := openSecret("the token", file)
 				if err != nil {
 					return err
 				}
@@ -73,22 +73,22 @@ good is the control plane's to say ("mesh-controller token list").`,
 	return c
 }
 
-// openSecret opens a file that holds a secret: a regular one that only its
+// openSecret opens a file that holds a secret, which what names: a regular one that only its
 // owner, who is the caller, may read.
-func openSecret(path string) (io.ReadCloser, error) {
+func openSecret(what, path string) (io.ReadCloser, error) {
 	// Not blocking: a fifo is to be refused, not waited for.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return nil, fault.Failedf("cannot read the token: %w", err)
+		return nil, fault.Failedf("cannot read %s: %w", what, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		f.Close()
-		return nil, fault.Failedf("cannot read the token: %w", err)
+		return nil, fault.Failedf("cannot read %s: %w", what, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o077 != 0 || st.Uid != uint32(os.Geteuid()) {
 		f.Close()
-		return nil, fault.Refusedf("cannot use the token file %q: it is not a regular file that is yours alone", path).
+		return nil, fault.Refusedf("cannot use %s in %q: it is not a regular file that is yours alone", what, path).
 			Hint("run `chmod 0600 %s`", fault.Word(path))
 	}
 	return f, nil

@@ -1,4 +1,8 @@
-package keys
+// Package passphrase reads the passphrase of what a person keeps closed: from a file,
+// a pipe, or the terminal, where it is not shown. It is in no argument and in no
+// variable of the environment (that names a file), and in memory once: the caller
+// clears it. It keeps nothing.
+package passphrase
 
 import (
 	"bytes"
@@ -13,6 +17,9 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/secret"
 )
 
+// maxSize bounds a passphrase, in bytes.
+const maxSize = 64 << 10
+
 // A Source is where a passphrase may come from.
 type Source struct {
 	// File is the file that holds it, "-" for In; "" is the one that
@@ -21,11 +28,11 @@ type Source struct {
 	In   io.Reader
 }
 
-// Passphrase reads the passphrase from its file (a descriptor is /dev/fd/N), or else
+// Read reads the passphrase from its file (a descriptor is /dev/fd/N), or else
 // from the terminal, twice when confirm is set, until ctx ends. One line break at the
 // end of the file is not part of it; all else that is in it is, further lines too.
 // The caller clears it.
-func Passphrase(ctx context.Context, from Source, confirm bool) ([]byte, error) {
+func Read(ctx context.Context, from Source, confirm bool) ([]byte, error) {
 	file := from.File
 	if file == "" {
 		file = os.Getenv("NOX_PASSPHRASE_FILE")
@@ -53,13 +60,13 @@ func Passphrase(ctx context.Context, from Source, confirm bool) ([]byte, error) 
 // readSecret reads all of f into memory that never moves: a buffer that grows leaves
 // copies behind, which nobody clears.
 func readSecret(f io.Reader, name string) ([]byte, error) {
-	b := make([]byte, maxFile+1)
+	b := make([]byte, maxSize+1)
 	n, err := io.ReadFull(f, b)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return b[:n], nil
 	case err == nil:
-		err = fmt.Errorf("%q has more than %d bytes", name, maxFile)
+		err = fmt.Errorf("%q has more than %d bytes", name, maxSize)
 	}
 	clear(b)
 	return nil, err
