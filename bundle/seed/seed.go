@@ -34,10 +34,8 @@ const (
 	ListName = "release.json"
 	// MaxList bounds it, in bytes.
 	MaxList = 256 << 10
-	// FloorFolder has the tarball, and KeyringName the public keys of packages in
-	// the form that pacman-key(8) adds, for a machine that has none of ours.
+	// FloorFolder has the tarball.
 	FloorFolder = "floor"
-	KeyringName = FloorFolder + "/nox-mesh.gpg"
 
 	schema   = 1
 	maxFiles = 256
@@ -107,11 +105,15 @@ func Verify(list, signature []byte, p *trust.Policy) (*List, error) {
 // Floor is the tarball.
 func (l *List) Floor() File { return l.tarballs()[0] }
 
-// Keyring is the file called KeyringName.
+// Keyring has the public keys of packages, in the form that pacman-key(8) adds, for a
+// machine that has none of ours.
 func (l *List) Keyring() File {
-	f, _ := l.file(KeyringName)
+	f, _ := l.file(KeyringName(l.Architecture))
 	return f
 }
+
+// KeyringName is the keyring's: it lies in the repository, beside what it is for.
+func KeyringName(architecture string) string { return "arch/" + architecture + "/nox-mesh.gpg" }
 
 var (
 	plain       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9@._+:-]{0,254}$`)
@@ -146,7 +148,7 @@ func (l *List) check() error {
 // complete holds that a machine finds here what it will ask for.
 func (l *List) complete() error {
 	repository := "arch/" + l.Architecture + "/"
-	needs := []string{repository + "nox-mesh.db", KeyringName}
+	needs := []string{repository + "nox-mesh.db", KeyringName(l.Architecture)}
 	host := false
 	for _, f := range l.Files {
 		isPackage := trust.IsPackage(f.Name)

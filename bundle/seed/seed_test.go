@@ -12,8 +12,8 @@ func good() List {
 	l := List{Name: "nox-mesh", Version: "1.0.0", Counter: 7, Architecture: "x86_64", PackageKey: strings.Repeat("ab", 20)}
 	for _, name := range []string{
 		"arch/x86_64/nox-mesh-host-1.0.0-1-x86_64.pkg.tar.zst", "arch/x86_64/nox-mesh-host-1.0.0-1-x86_64.pkg.tar.zst.sig",
-		"arch/x86_64/nox-mesh.db", "arch/x86_64/nox-mesh.db.sig", "floor/nox-mesh-host-1.0.0-linux-x86_64.tar.gz",
-		"floor/nox-mesh-host-1.0.0-linux-x86_64.tar.gz.sigstore.json", "floor/nox-mesh.gpg",
+		"arch/x86_64/nox-mesh.db", "arch/x86_64/nox-mesh.db.sig", "arch/x86_64/nox-mesh.gpg",
+		"floor/nox-mesh-host-1.0.0-linux-x86_64.tar.gz", "floor/nox-mesh-host-1.0.0-linux-x86_64.tar.gz.sigstore.json",
 	} {
 		l.Files = append(l.Files, File{Name: name, Size: 3, SHA256: strings.Repeat("0f", 32)})
 	}
@@ -29,7 +29,7 @@ func TestAListIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Floor().Base() != "nox-mesh-host-1.0.0-linux-x86_64.tar.gz" || l.Keyring().Name != "floor/nox-mesh.gpg" {
+	if l.Floor().Base() != "nox-mesh-host-1.0.0-linux-x86_64.tar.gz" || l.Keyring().Name != "arch/x86_64/nox-mesh.gpg" {
 		t.Errorf("%+v", l)
 	}
 	if _, err := Parse(append(b, '\n')); fault.KindOf(err) != fault.Refused {

@@ -190,6 +190,9 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 	if err := d.Collector.Err(); err != nil {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("content that nobody needs is not thrown away: %v", err))
 	}
+	var faults []string
+	s.Repository, faults = d.repository()
+	s.Warnings = append(s.Warnings, faults...)
 	err = d.Office.Store.View(func(tx *state.Tx) error {
 		m, err := tx.Mesh()
 		if err != nil {

@@ -95,9 +95,13 @@ type Push struct {
 }
 
 // Pushed is what became of a bundle. Changed is false when it was there already.
+// Published says that new machines are served what it brings for them, NotPublished
+// why they are not.
 type Pushed struct {
 	state.Pushed
-	Changed bool `json:"changed"`
+	Changed      bool   `json:"changed"`
+	Published    bool   `json:"published,omitempty"`
+	NotPublished string `json:"not_published,omitempty"`
 }
 
 // A Node is one line of `nodes`.
@@ -167,6 +171,8 @@ type Status struct {
 	Pushed []*state.Pushed `json:"pushed"`
 	// Content is what the content store holds.
 	Content Content `json:"content"`
+	// Repository is what new machines are served.
+	Repository Repository `json:"repository"`
 	// Warnings are what a person should act on.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -193,5 +199,6 @@ var (
 	Revoke        = door.Verb[Leaving, NodeRevoked]{Name: "revoke", Again: true}
 	Events        = door.Verb[Limit, []*state.Event]{Name: "events", Again: true}
 	GetStatus     = door.Verb[None, Status]{Name: "status", Again: true}
+	Join          = door.Verb[Joining, Joined]{Name: "join", Again: true}
 	deliver       = door.Stream[Push, Pushed]{Name: "push"}
 )

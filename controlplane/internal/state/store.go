@@ -36,12 +36,13 @@ var (
 	bucketModules      = []byte("modules")
 	bucketDocuments    = []byte("module-documents") // module name -> bytes
 	bucketPushed       = []byte("pushed")           // name "/" architecture
+	bucketPublished    = []byte("published")        // architecture
 	bucketEvents       = []byte("events")           // sequence
 
 	buckets = [][]byte{
 		bucketMesh, bucketAddresses, bucketTokens, bucketEnrolments, bucketHolders, bucketNodes, bucketNodeNames,
 		bucketNodeKeys, bucketDeclarations, bucketLocal, bucketInventories, bucketReports, bucketSeen,
-		bucketModules, bucketDocuments, bucketPushed, bucketEvents,
+		bucketModules, bucketDocuments, bucketPushed, bucketPublished, bucketEvents,
 	}
 )
 

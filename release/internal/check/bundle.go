@@ -41,16 +41,13 @@ func (r *reading) bundles(ctx context.Context) error {
 		if !has {
 			return bad(name, "it holds no program of the release")
 		}
-		if err := r.seed(arch, name, info); err != nil {
-			return err
-		}
 		return declared(name, info)
 	})
 	if err != nil {
 		return err
 	}
 	r.tell("bundles", len(r.report.Architectures), "signature, every member by its digest, nothing after the end")
-	r.tell("members of bundles", members, "size and SHA-256 as the signed index says; declarations name each, and no other; the packages and the tarball among them are those of the release")
+	r.tell("members of bundles", members, "size and SHA-256 as the signed index says; declarations name each, and no other")
 	return nil
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +14,27 @@ import (
 
 // seedFolder is what the seed's files are called by in a bundle.
 const seedFolder = "seed/"
+
+// seeds comes after bundles and repositories: those know better what is wrong with a
+// file.
+func (r *reading) seeds(ctx context.Context) error {
+	err := r.each(r.manifest.bundleName, func(arch, name string) error {
+		f, err := r.open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := bundle.Inspect(ctx, f, r.Policy)
+		if err != nil {
+			return wrong(name, err)
+		}
+		return r.seed(arch, name, info)
+	})
+	if err == nil {
+		r.tell("seeds", len(r.report.Architectures), "signature, lists what the bundle brings for the next machine, which is what lies here")
+	}
+	return err
+}
 
 // seed holds that what a bundle brings along for the next machine is this
 // release's: its list says no more and no less than what is in the bundle, and the
@@ -39,7 +61,7 @@ func (r *reading) seed(arch, bundleName string, info *bundle.Info) error {
 	}
 	for _, f := range l.Files {
 		// The keyring lies in the keyring's package only.
-		if in := strings.TrimPrefix(f.Name, seed.FloorFolder+"/"); f.Name != seed.KeyringName && r.sums[in] != f.SHA256 {
+		if in := strings.TrimPrefix(f.Name, seed.FloorFolder+"/"); f.Name != seed.KeyringName(arch) && r.sums[in] != f.SHA256 {
 			return bad(name, "it lists %q, which is not the %q of the release", f.Name, in)
 		}
 		want[f.Name] = f.SHA256

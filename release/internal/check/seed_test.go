@@ -26,8 +26,8 @@ func TestTheSeedIsTheRelease(t *testing.T) {
 	released := func(name string) string { return strings.TrimPrefix(name, "floor/") }
 	names := []string{
 		"arch/x86_64/nox-mesh-host-1.0.0-1-x86_64.pkg.tar.zst", "arch/x86_64/nox-mesh-host-1.0.0-1-x86_64.pkg.tar.zst.sig",
-		"arch/x86_64/nox-mesh.db", "arch/x86_64/nox-mesh.db.sig", "floor/nox-mesh-host-1.0.0-linux-x86_64.tar.gz",
-		"floor/nox-mesh-host-1.0.0-linux-x86_64.tar.gz.sigstore.json", "floor/nox-mesh.gpg",
+		"arch/x86_64/nox-mesh.db", "arch/x86_64/nox-mesh.db.sig", "arch/x86_64/nox-mesh.gpg",
+		"floor/nox-mesh-host-1.0.0-linux-x86_64.tar.gz", "floor/nox-mesh-host-1.0.0-linux-x86_64.tar.gz.sigstore.json",
 	}
 	for what, c := range map[string]struct {
 		list func(*seed.List)
@@ -44,7 +44,7 @@ func TestTheSeedIsTheRelease(t *testing.T) {
 		"a file too many": {info: func(i *bundle.Info) {
 			i.Members = append(i.Members, bundle.Member{Title: "seed/more", Digest: digest.FromString("x")})
 		}, say: `its "seed/more" is not`},
-		"a tarball of elsewhere":    {sums: func(m map[string]string) { m[released(names[4])] = "" }, say: "which is not the"},
+		"a tarball of elsewhere":    {sums: func(m map[string]string) { m[released(names[5])] = "" }, say: "which is not the"},
 		"a list that is not signed": {say: "bad signature"},
 	} {
 		r := &reading{Options: Options{Policy: p.policy}, Listing: Listing{dir: t.TempDir()}, sums: map[string]string{}}

@@ -29,7 +29,7 @@ func (p *packing) seed(architecture, bundle string) (recipe.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree[seed.KeyringName] = keyring
+	tree[seed.KeyringName(architecture)] = keyring
 	l := seed.List{Name: bundle, Version: p.Version, Counter: p.Counter, Architecture: architecture}
 	repository := path.Join("arch", architecture)
 	for _, f := range p.files {
