@@ -64,8 +64,11 @@ func (p *plot) read(name string, max int64) ([]byte, error) {
 // list's; "" is that there is no seed.
 func stamp(dir string) string {
 	p, err := openPlot(dir)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return ""
+	}
+	if err != nil {
+		return err.Error()
 	}
 	defer p.close()
 	names := []string{seed.ListName, seed.ListName + trust.SignatureSuffix}

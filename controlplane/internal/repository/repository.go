@@ -38,7 +38,7 @@ type Server struct {
 // New returns a server of what the state names and of the seed in the directory
 // dir. trusted says whose lists count.
 func New(store *state.Store, blobs *content.Store, dir string, trusted func() (*trust.Policy, error), log *slog.Logger) *Server {
-	return &Server{store: store, blobs: blobs, seed: dir, trusted: trusted, log: log, limits: usual, shelves: map[string]*shelf{}}
+	return &Server{store: store, blobs: blobs, seed: dir, trusted: trusted, log: log, limits: usual, shelves: map[string]*shelf{}, stamp: "never looked at"}
 }
 
 // A Release is what is served for one architecture.
