@@ -3,9 +3,11 @@
 package machinetest
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -41,8 +43,17 @@ func aPerson(m *machine.Machine) {
 	m.WriteFile("/usr/local/bin/sudo", 0o755, "#!/bin/sh\nexec \"$@\"\n")
 }
 
-// ofArch makes a machine one of Arch: the root is a Debian that has pacman as well.
-func ofArch(m *machine.Machine) {
+// ofArch makes a machine one of Arch, where pacman has its keyring: the root is a
+// Debian that has pacman as well, and there pacman-key(8) lacks a part of makepkg.
+func ofArch(t *testing.T, m *machine.Machine) {
+	t.Helper()
+	part, err := exec.Command("tar", "-C", "/", "-c", "usr/share/makepkg/util").Output()
+	if err != nil {
+		t.Fatalf("cannot take along what pacman-key needs: %v", err)
+	}
+	if out, err := m.Pipe(t.Context(), bytes.NewReader(part), "tar", "-C", "/", "-x"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	m.Must("bash", "-euo", "pipefail", "-c", "rm /etc/os-release; echo ID=arch >/etc/os-release; pacman-key --init")
 }
 
@@ -58,7 +69,7 @@ func TestTheMeshServesItsNextMachines(t *testing.T) {
 	for _, m := range []*machine.Machine{beta, gamma} {
 		aPerson(m)
 	}
-	ofArch(beta)
+	ofArch(t, beta)
 	alpha.Put("/root/"+filepath.Base(tarball), 0o644, tarball)
 	alpha.Put("/root/first.bundle.tar", 0o644, bundle)
 	alpha.Put("/root/next.bundle.tar", 0o644, newerBundle)
@@ -154,11 +165,12 @@ func refusesTheChanged(t *testing.T, lab *machine.Lab, beta, gamma *machine.Mach
 	var changed atomic.Value // the last part of the name of the file that is changed
 	changed.Store("")
 	dist := release(t)
+	publisher := filepath.Dir(dist)
 	listener := lab.Listen(3128)
 	proxy := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := os.ReadFile(filepath.Join(dist, strings.TrimPrefix(r.URL.Path, "/floor/")))
 		if path.Base(r.URL.Path) == "nox-mesh.gpg" {
-			b, err = os.ReadFile(filepath.Join(filepath.Dir(dist), "public/nox-mesh.gpg"))
+			b, err = os.ReadFile(filepath.Join(publisher, "public/nox-mesh.gpg"))
 		}
 		if err != nil || r.URL.Host != j.Address {
 			http.NotFound(w, r)
@@ -172,7 +184,10 @@ func refusesTheChanged(t *testing.T, lab *machine.Lab, beta, gamma *machine.Mach
 	done := make(chan struct{})
 	go func() { defer close(done); _ = proxy.Serve(listener) }()
 	t.Cleanup(func() { proxy.Close(); <-done })
-	create(t, filepath.Dir(dist), "keys", "export", filepath.Join(filepath.Dir(dist), "keys"), "--out", filepath.Join(filepath.Dir(dist), "public"))
+	export := exec.Command(filepath.Join(publisher, "bin/mesh-release"), "keys", "export", filepath.Join(publisher, "keys"), "--out", filepath.Join(publisher, "public"))
+	if msg, err := export.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
 	through := "export http_proxy=http://" + listener.Addr().String() + "; cd /root; "
 
 	// The tarball, by the command as it is printed.
