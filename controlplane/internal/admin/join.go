@@ -22,7 +22,7 @@ type Repository struct {
 	Serves []repository.Release `json:"serves,omitempty"`
 }
 
-func (d *Desk) repository() (r Repository, faults []string) {
+func (d *Desk) repository() (r Repository, faults []error) {
 	if len(d.RepositoryServed) == 0 {
 		return r, nil
 	}
@@ -82,9 +82,9 @@ func (d *Desk) join(_ context.Context, q Joining) (a Joined, err error) {
 	return a, nil
 }
 
-func nothingServed(arch string, served []repository.Release, faults []string) error {
+func nothingServed(arch string, served []repository.Release, faults []error) error {
 	if len(served) == 0 && len(faults) > 0 {
-		return fault.Failedf("cannot say how a machine joins: %s", faults[0])
+		return fault.Failedf("cannot say how a machine joins: %w", faults[0])
 	}
 	if arch == "" {
 		arch = "any architecture"

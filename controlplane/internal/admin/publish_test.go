@@ -69,7 +69,10 @@ func served(desk *admin.Desk) string {
 	for _, r := range releases {
 		out = append(out, fmt.Sprintf("%s %s %s", r.Version, r.Architecture, r.From))
 	}
-	return strings.Join(append(out, faults...), ", ")
+	for _, err := range faults {
+		out = append(out, err.Error())
+	}
+	return strings.Join(out, ", ")
 }
 
 func TestAPushPublishesAndNeverAnOlder(t *testing.T) {

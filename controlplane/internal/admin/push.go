@@ -21,10 +21,8 @@ func (d *Desk) push(ctx context.Context, q Push, in io.Reader) (Pushed, error) {
 	// When the service ends, a bundle that is nearly read still has the grace to be
 	// taken; one that is not ends with its body.
 	p, err := d.take(context.WithoutCancel(ctx), q, in)
-	if err == nil && p.Published {
-		d.Repository.Changed()
-	}
 	if err == nil && (p.Changed || p.Published) {
+		d.Repository.Changed() // also when it only moved the release root
 		d.Collector.Due()
 	}
 	return p, err

@@ -16,8 +16,12 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
-// lookInterval is how often who asks makes the seed be looked at.
-const lookInterval = time.Second
+// How often who asks makes the seed be looked at, and what is of no use be looked at
+// again: it may be the trust that was put right.
+const (
+	lookInterval  = time.Second
+	retryInterval = 10 * time.Second
+)
 
 // A Server serves what there is.
 type Server struct {
@@ -30,9 +34,10 @@ type Server struct {
 
 	mu      sync.Mutex
 	shelves map[string]*shelf // by architecture
-	faults  []string
+	faults  []error
 	stamp   string // of the seed, when it was taken in
 	looked  time.Time
+	taken   time.Time
 }
 
 // New returns a server of what the state names and of the seed in the directory
@@ -51,7 +56,7 @@ type Release struct {
 }
 
 // Serves says what is served, by architecture, and what is not and why.
-func (s *Server) Serves() (out []Release, faults []string) {
+func (s *Server) Serves() (out []Release, faults []error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.look(true)
@@ -92,7 +97,9 @@ func (s *Server) look(now bool) {
 		return
 	}
 	s.looked = at
-	if stamp(s.seed) != s.stamp {
+	since := at.Sub(s.taken)
+	again := len(s.faults) > 0 && (now || since < 0 || since > retryInterval)
+	if again || stamp(s.seed) != s.stamp {
 		s.take()
 	}
 }
@@ -101,7 +108,10 @@ func (s *Server) look(now bool) {
 // one before it stays: it may be a seed that the host is in the middle of.
 func (s *Server) take() {
 	// Before it is read: what changes meanwhile is looked at again.
-	s.stamp, s.faults = stamp(s.seed), nil
+	s.stamp, s.taken = stamp(s.seed), clock.System.Now()
+	before := s.faults
+	s.faults = nil
+	defer func() { s.tell(before) }()
 	c := s.candidates()
 	defer c.close()
 	best := map[string]*shelf{}
@@ -139,9 +149,15 @@ func (s *Server) take() {
 	s.shelves = best
 }
 
-func (s *Server) fault(err error) {
-	s.faults = append(s.faults, err.Error())
-	s.log.Warn("something is not served to new machines", "cause", err)
+func (s *Server) fault(err error) { s.faults = append(s.faults, err) }
+
+// tell logs the faults that are not the ones before.
+func (s *Server) tell(before []error) {
+	for _, err := range s.faults {
+		if !slices.ContainsFunc(before, func(b error) bool { return b.Error() == err.Error() }) {
+			s.log.Warn("something is not served to new machines", "cause", err)
+		}
+	}
 }
 
 // find returns an open file that has that path, the shelf it is on, and what the

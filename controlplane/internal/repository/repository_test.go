@@ -286,7 +286,7 @@ func TestWhatIsNotAsListedIsNotServed(t *testing.T) {
 			}
 			s.serve()
 			s.wants("damaged", "")
-			if _, faults := s.Serves(); len(faults) != 1 || !strings.Contains(faults[0], c.say) {
+			if _, faults := s.Serves(); len(faults) != 1 || !strings.Contains(faults[0].Error(), c.say) {
 				t.Errorf("it says %q, not %q", faults, c.say)
 			}
 			for name := range r.Files {
@@ -345,6 +345,30 @@ func TestWhatWasVerifiedIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wants("no seed", "")
+}
+
+// TestNobodyIsServedWhatIsNotTrusted: not any more when the trust is gone, and again
+// when it is put right.
+func TestNobodyIsServedWhatIsNotTrusted(t *testing.T) {
+	s := newSite(t, usual)
+	s.sow(s.release("x86_64", 7))
+	s.serve()
+	s.wants("a seed", "1.0.7 x86_64 seed")
+	if err := os.RemoveAll(s.l.AdminTrust()); err != nil {
+		t.Fatal(err)
+	}
+	s.Changed()
+	s.wants("without trust", "")
+	if _, faults := s.Serves(); len(faults) != 1 || !strings.Contains(faults[0].Error(), "trusts no release root") {
+		t.Errorf("without trust it says %q", faults)
+	}
+	if code, _ := s.get("/arch/x86_64/nox-mesh.db"); code != 404 {
+		t.Errorf("without trust: %d", code)
+	}
+	if err := s.publisher.TrustedBy(s.l); err != nil {
+		t.Fatal(err)
+	}
+	s.wants("with trust again", "1.0.7 x86_64 seed")
 }
 
 // TestNothingStaysOpen when it ends, and when a release was replaced.
