@@ -12,6 +12,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/seed"
 	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/repository"
+	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
@@ -152,8 +153,13 @@ func (d *Desk) checkRepository(a string) error {
 	return nil
 }
 
-// Believe verifies an answer by what the machine trusts, and returns its list.
+// Believe verifies an answer by what the machine trusts, and returns its list. Of an
+// address it holds only that it is one: where it leads, the list decides what is
+// taken from there.
 func (a Joined) Believe(machine *trust.Policy) (*seed.List, error) {
+	if err := link.CheckAddresses(a.Addresses); err != nil {
+		return nil, fault.Refusedf("%w", err)
+	}
 	policy, err := machine.Advance(a.Roots)
 	if err != nil {
 		return nil, err

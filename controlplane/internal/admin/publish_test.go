@@ -275,6 +275,13 @@ func TestJoinSaysWhereAndWhat(t *testing.T) {
 	if _, err := lie.Believe(machine); fault.KindOf(err) != fault.Refused {
 		t.Errorf("another digest is believed: %v", err)
 	}
+	for _, address := range []string{"box:1; reboot", "$(reboot):1", "box:1\nreboot", "", "'box':1"} {
+		lie = a
+		lie.Addresses = []string{a.Addresses[0], address}
+		if _, err := lie.Believe(machine); fault.KindOf(err) != fault.Refused {
+			t.Errorf("the address %q is believed: %v", address, err)
+		}
+	}
 	stranger, err := seedtest.New()
 	if err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 // candidates are the shelves that could be, with a verified list and no files yet.
 type candidates struct {
 	shelves []*shelf // the newest first; of two as new, the one that was pushed
-	// half says that there is a seed, and that it is of no use; halves are the
-	// architectures of which one could not be filled.
-	half   bool
+	// unread are the places that could not be read: what is from there may be there
+	// still. halves are the architectures of which one could not be filled.
+	unread []From
 	halves []string
 
 	plot  *plot // nil when there is no seed
@@ -48,10 +48,11 @@ func (s *Server) candidates() *candidates {
 		return c
 	}
 	if err := s.pushed(c, policy); err != nil {
-		s.fault(err)
+		c.unread = append(c.unread, FromPush)
+		s.fault(fmt.Errorf("cannot serve what was pushed: %w", err))
 	}
 	if err := s.sown(c, policy); err != nil {
-		c.half = true
+		c.unread = append(c.unread, FromSeed)
 		s.fault(fmt.Errorf("cannot serve the seed: %w", err))
 	}
 	slices.SortStableFunc(c.shelves, func(a, b *shelf) int { return cmp.Compare(b.Counter, a.Counter) })

@@ -133,7 +133,7 @@ func (s *Server) take() {
 		s.log.Info("a release is served to new machines", "version", next.Version, "architecture", arch, "counter", next.Counter, "from", next.from)
 	}
 	for arch, old := range s.shelves {
-		half := slices.Contains(c.halves, arch) || c.half && old.from == FromSeed
+		half := slices.Contains(c.halves, arch) || slices.Contains(c.unread, old.from)
 		next := best[arch]
 		switch {
 		case next == old:

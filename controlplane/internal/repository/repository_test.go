@@ -347,6 +347,64 @@ func TestWhatWasVerifiedIsServed(t *testing.T) {
 	s.wants("no seed", "")
 }
 
+// TestAReaderSeesOneReleaseOrTheNext: whoever got a database gets the package it
+// stands for, or a newer database.
+func TestAReaderSeesOneReleaseOrTheNext(t *testing.T) {
+	s := newSite(t, usual)
+	s.sow(s.release("x86_64", 1))
+	s.serve()
+	s.wants("a seed", "1.0.1 x86_64 seed")
+	const db, last = "arch/x86_64/nox-mesh.db", 12
+	fetch := func(name string) (int, string) {
+		r, err := http.Get("http://" + s.address + "/" + name)
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		defer r.Body.Close()
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return r.StatusCode, string(b)
+	}
+	counter := func() (n uint64) {
+		code, body := fetch(db)
+		if _, err := fmt.Sscanf(body, db+" of 1.0.%d", &n); code != 200 || err != nil {
+			t.Errorf("the database: %d %q", code, body)
+			return last
+		}
+		return n
+	}
+	ended := make(chan int)
+	for range 4 {
+		go func() {
+			again := 0
+			for n := counter(); n < last; n = counter() {
+				pkg := fmt.Sprintf("arch/x86_64/nox-mesh-host-1.0.%d-1-x86_64.pkg.tar.zst", n)
+				code, body := fetch(pkg)
+				switch {
+				case code == 200 && body == fmt.Sprintf("%s of 1.0.%d", pkg, n):
+				case code == 404 && counter() > n:
+					again++
+				default:
+					t.Errorf("release %d has a database and no package: %d %q", n, code, body)
+				}
+			}
+			ended <- again
+		}()
+	}
+	for n := uint64(2); n <= last; n++ {
+		s.sow(s.release("x86_64", n)) // file by file, and looked at in between
+		s.Serves()
+	}
+	again := 0
+	for range 4 {
+		again += <-ended
+	}
+	t.Logf("%d times a reader was told to ask again", again)
+}
+
 // TestNobodyIsServedWhatIsNotTrusted: not any more when the trust is gone, and again
 // when it is put right.
 func TestNobodyIsServedWhatIsNotTrusted(t *testing.T) {
