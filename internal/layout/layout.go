@@ -141,6 +141,10 @@ func (l Layout) ControllerStore() string { return filepath.Join(l.ControllerStat
 // ControllerContent is the control plane's content store.
 func (l Layout) ControllerContent() string { return filepath.Join(l.ControllerState(), "content") }
 
+// ControllerSeed is what the control plane can serve to the next machine, as the
+// first node's bundle brought it.
+func (l Layout) ControllerSeed() string { return filepath.Join(l.ControllerState(), "seed") }
+
 // ControllerSocket is the control plane's admin socket. It lies in the state
 // directory because the control plane's uid cannot write in /run/nox-mesh.
 func (l Layout) ControllerSocket() string {

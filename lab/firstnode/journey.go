@@ -43,7 +43,7 @@ func (n *Node) journeySteps() []step {
 			_, err = n.run(ctx, nil, host, "install", "--root", root)
 			return err
 		}},
-		{"choose the control plane's address", func(context.Context) error { return n.configure() }},
+		{"choose the control plane's addresses", func(context.Context) error { return n.configure() }},
 		{"start the host", n.startHost},
 		{"bootstrap from the bundle", func(ctx context.Context) error {
 			bundle, err := onlyMatch(n.dist("*.bundle.tar"))
@@ -65,22 +65,23 @@ func (n *Node) journeySteps() []step {
 	}
 }
 
-// configure has the control plane listen on a free port of loopback; the file
-// is the operator's, so no bundle brings it.
+// configure has the control plane listen on free ports of loopback, for nodes and
+// for new machines; the file is the operator's, so no bundle brings it.
 func (n *Node) configure() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		return err
+	text := ""
+	for _, key := range []string{"listen", "repository_listen"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer l.Close() // when the other has a port of its own
+		text += fmt.Sprintf("%s = [%q]\n", key, l.Addr())
 	}
 	file := n.machine().ControllerConfig()
 	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return durable.WriteFile(file, fmt.Appendf(nil, "listen = [%q]\n", address), 0o644)
+	return durable.WriteFile(file, []byte(text), 0o644)
 }
 
 // startHost does what a service manager would: it starts `mesh-host run` in a

@@ -91,6 +91,7 @@ func (n *Node) printNext() {
   %[1]s status --root %[3]s
   %[1]s owned --root %[3]s
   %[2]s nodes --root %[3]s
+  %[2]s join --root %[3]s
   tail -f %[4]s
 and end it:
   %[5]s

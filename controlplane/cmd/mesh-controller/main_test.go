@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin/bundletest"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/repository/seedtest"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
@@ -34,6 +35,7 @@ func TestScripts(t *testing.T) {
 			"exits":    exits,
 			"nosecret": noSecret,
 			"bundle":   signedBundle,
+			"release":  signedRelease,
 		},
 	})
 }
@@ -58,6 +60,26 @@ func signedBundle(ts *testscript.TestScript, neg bool, args []string) {
 	counter, err := strconv.ParseUint(args[3], 10, 64)
 	ts.Check(err)
 	ts.Check(bundletest.Build(context.Background(), ts.MkAbs(args[1]), p.Spec(args[2], counter, args[4:]...)))
+}
+
+// signedRelease is the command "release PUBLISHER FILE ARCHITECTURE COUNTER": the
+// bundle of a release that new machines can be served.
+func signedRelease(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: release PUBLISHER FILE ARCHITECTURE COUNTER")
+	}
+	made, err := seedtest.New()
+	ts.Check(err)
+	is, _ := publishers.LoadOrStore(ts.MkAbs("releases of "+args[0]), made)
+	p := is.(*seedtest.Publisher)
+	if args[0] == "trusted" {
+		ts.Check(p.TrustedBy(layout.Layout{Root: ts.Getenv("NOX_ROOT")}))
+	}
+	counter, err := strconv.ParseUint(args[3], 10, 64)
+	ts.Check(err)
+	r, err := p.Release(args[2], counter)
+	ts.Check(err)
+	ts.Check(r.Bundle(context.Background(), ts.MkAbs(args[1])))
 }
 
 // exits CODE PROGRAM ARG... runs a program and wants that exit code.

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/bundle/content"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/address"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/repository"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
@@ -58,6 +60,7 @@ func open(t *testing.T) (*admin.Client, *admin.Desk) {
 		Wire: wire.New(office, blobs, log), Served: served, Log: log,
 		Self: admin.Self(layout.Layout{}, executable, ""),
 	}
+	desk.Repository = repository.New(store, blobs, desk.Layout.ControllerSeed(), func() (*trust.Policy, error) { return admin.Trusted(desk.Layout) }, log)
 	err = store.Update(func(tx *state.Tx) error {
 		for _, n := range []*state.Node{
 			{ID: strings.Repeat("1", 32), Name: "zulu", Key: "k1", State: state.Enrolled},

@@ -199,6 +199,11 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 	if err := d.Collector.Err(); err != nil {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("content that nobody needs is not thrown away: %v", err))
 	}
+	var faults []error
+	s.Repository, faults = d.repository()
+	for _, err := range faults {
+		s.Warnings = append(s.Warnings, err.Error())
+	}
 	err = d.Office.Store.View(func(tx *state.Tx) error {
 		m, err := tx.Mesh()
 		if err != nil {

@@ -113,9 +113,13 @@ type Push struct {
 }
 
 // Pushed is what became of a bundle. Changed is false when it was there already.
+// Published says that new machines are served what it brings for them, NotPublished
+// why they are not.
 type Pushed struct {
 	state.Pushed
-	Changed bool `json:"changed"`
+	Changed      bool   `json:"changed"`
+	Published    bool   `json:"published,omitempty"`
+	NotPublished string `json:"not_published,omitempty"`
 }
 
 // Orphan is the state of a node that is known by its certificate alone.
@@ -195,6 +199,8 @@ type Status struct {
 	Content Content `json:"content"`
 	// Restored is the last restore, nil when there was none.
 	Restored *state.Restored `json:"restored,omitempty"`
+	// Repository is what new machines are served.
+	Repository Repository `json:"repository"`
 	// Warnings are what a person should act on.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -222,5 +228,6 @@ var (
 	Retire        = door.Verb[Retirement, NodeRetiring]{Name: "retire", Again: true}
 	Events        = door.Verb[Limit, []*state.Event]{Name: "events", Again: true}
 	GetStatus     = door.Verb[None, Status]{Name: "status", Again: true}
+	Join          = door.Verb[Joining, Joined]{Name: "join", Again: true}
 	deliver       = door.Stream[Push, Pushed]{Name: "push"}
 )

@@ -21,7 +21,8 @@ func (d *Desk) push(ctx context.Context, q Push, in io.Reader) (Pushed, error) {
 	// When the service ends, a bundle that is nearly read still has the grace to be
 	// taken; one that is not ends with its body.
 	p, err := d.take(context.WithoutCancel(ctx), q, in)
-	if err == nil && p.Changed {
+	if err == nil && (p.Changed || p.Published) {
+		d.Repository.Changed() // also when it only moved the release root
 		d.Collector.Due()
 	}
 	return p, err
@@ -55,7 +56,12 @@ func (d *Desk) take(ctx context.Context, q Push, in io.Reader) (out Pushed, err 
 	if err != nil {
 		return out, err
 	}
-	if q.Trust == "" && q.Key == "" {
+	offer, err := d.Repository.Offered(info, document)
+	if err != nil {
+		return out, err
+	}
+	own := q.Trust == "" && q.Key == ""
+	if own {
 		// Before the module: a crash in between forgets nothing that was revoked.
 		if err := trust.Record(trustState(d.Layout), info.Policy, nil); err != nil {
 			return out, err
@@ -67,8 +73,18 @@ func (d *Desk) take(ctx context.Context, q Push, in io.Reader) (out Pushed, err 
 		if err != nil {
 			return err
 		}
-		out = Pushed{*p, changed}
-		if !changed {
+		out = Pushed{Pushed: *p, Changed: changed}
+		switch {
+		case offer == nil:
+		case !own:
+			// Nobody else could verify it: `join` trusts what the machine does.
+			out.NotPublished = "it was taken on trust that was given for this push alone"
+		default:
+			if out.Published, out.NotPublished, err = offer.Publish(tx, d.now()); err != nil {
+				return err
+			}
+		}
+		if !changed && !out.Published {
 			return errUnchanged
 		}
 		return nil

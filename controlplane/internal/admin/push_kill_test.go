@@ -14,9 +14,11 @@ import (
 	"testing"
 
 	"github.com/nox-mesh/nox-mesh/bundle/content"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/repository"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/layout"
@@ -49,9 +51,11 @@ func bare(l layout.Layout) (*admin.Desk, *state.Store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	log := slog.New(slog.DiscardHandler)
 	return &admin.Desk{
-		Office: &admission.Office{Store: store, Clock: clock.At(start)}, Content: blobs, Layout: l, Log: slog.New(slog.DiscardHandler),
-		Collector: blobs.Collector(func(content.Report, error) {}),
+		Office: &admission.Office{Store: store, Clock: clock.At(start)}, Content: blobs, Layout: l, Log: log,
+		Collector:  blobs.Collector(func(content.Report, error) {}),
+		Repository: repository.New(store, blobs, l.ControllerSeed(), func() (*trust.Policy, error) { return admin.Trusted(l) }, log),
 	}, store, nil
 }
 
@@ -72,10 +76,6 @@ func pushFile(desk *admin.Desk, name string) error {
 // TestAPushIsKilledAnywhere kills the control plane that takes a bundle at each
 // call that changes a directory or makes a change durable.
 func TestAPushIsKilledAnywhere(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil || exec.Command(strace, "-f", "-o", "/dev/null", "-e", "trace=none", "true").Run() != nil {
-		t.Skip("strace is not here, or does not work")
-	}
 	l := layout.Layout{Root: t.TempDir()}
 	if err := os.MkdirAll(l.ControllerState(), 0o700); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,19 @@ func TestAPushIsKilledAnywhere(t *testing.T) {
 	if err := errors.Join(pushFile(desk, filepath.Join(l.Root, "old.tar")), store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	kills := 0
+	if kills := killed(t, l, afterKill); kills < 8 {
+		t.Errorf("only %d kills hit", kills)
+	}
+}
+
+// killed pushes new.tar on copies of l, killed at each step, and shows what is left
+// of each.
+func killed(t *testing.T, l layout.Layout, after func(*testing.T, string, layout.Layout)) (kills int) {
+	t.Helper()
+	strace, err := exec.LookPath("strace")
+	if err != nil || exec.Command(strace, "-f", "-o", "/dev/null", "-e", "trace=none", "true").Run() != nil {
+		t.Skip("strace is not here, or does not work")
+	}
 	for _, calls := range []string{"rename,renameat,renameat2", "unlink,unlinkat", "fsync,fdatasync"} {
 		for n := 1; ; n++ {
 			copied := layout.Layout{Root: t.TempDir()}
@@ -109,7 +121,7 @@ func TestAPushIsKilledAnywhere(t *testing.T) {
 			if err != nil && !killed {
 				t.Fatalf("%s: %v\n%s", at, err, out)
 			}
-			afterKill(t, at, copied)
+			after(t, at, copied)
 			if !killed {
 				break
 			}
@@ -118,9 +130,7 @@ func TestAPushIsKilledAnywhere(t *testing.T) {
 			}
 		}
 	}
-	if kills < 8 {
-		t.Errorf("only %d kills hit", kills)
-	}
+	return kills
 }
 
 // afterKill wants what is recorded to be there to the last byte, all else to be

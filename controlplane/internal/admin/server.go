@@ -13,6 +13,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/address"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/repository"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/host/link"
@@ -30,6 +31,9 @@ type Desk struct {
 	Layout layout.Layout
 	Wire   *wire.Server
 	Served address.Served
+	// Repository is what new machines are served, RepositoryServed where.
+	Repository       *repository.Server
+	RepositoryServed address.Served
 	// Self is how a declaration speaks of this control plane.
 	Self module.Program
 	// Reopen has the control plane begin anew with what a restore laid down.
@@ -55,6 +59,7 @@ func (d *Desk) Handler() http.Handler {
 	Retire.Handle(mux, d.retire)
 	Events.Handle(mux, d.events)
 	GetStatus.Handle(mux, d.status)
+	Join.Handle(mux, d.join)
 	deliver.Handle(mux, d.push)
 	draw.Handle(mux, d.backup)
 	TakeUp.Handle(mux, d.takeUp)

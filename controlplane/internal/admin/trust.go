@@ -18,7 +18,7 @@ func (d *Desk) policy(q Push) (p *trust.Policy, err error) {
 	if q.Trust != "" {
 		p, err = trust.LoadDir(q.Trust)
 	} else {
-		p, err = d.trusted()
+		p, err = Trusted(d.Layout)
 	}
 	if err != nil && (q.Key == "" || !errors.Is(err, trust.ErrEmpty)) {
 		return nil, err
@@ -33,12 +33,13 @@ func (d *Desk) policy(q Push) (p *trust.Policy, err error) {
 	return trust.Merge(p, key)
 }
 
-func (d *Desk) trusted() (*trust.Policy, error) {
-	known, err := trust.ReadState(trustState(d.Layout))
+// Trusted is what the control plane trusts by itself.
+func Trusted(l layout.Layout) (*trust.Policy, error) {
+	known, err := trust.ReadState(trustState(l))
 	if err != nil {
 		return nil, err
 	}
-	machine, err := trust.Machine(d.Layout)
+	machine, err := trust.Machine(l)
 	if len(known.Root) == 0 || err != nil && !errors.Is(err, trust.ErrEmpty) {
 		return machine, err
 	}

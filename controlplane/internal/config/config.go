@@ -2,7 +2,10 @@
 // /etc/nox-mesh/controller.toml. No bundle declares it and the control plane
 // never writes it.
 //
-//	listen = ["[::]:7443"]    # where nodes connect; one string is fine too
+//	listen = ["[::]:7443"]              # where nodes connect; one string is fine too
+//	repository_listen = "[::]:7480"     # where machines that are no nodes yet fetch
+//	                                    # packages and the floor, by plain HTTP; without
+//	                                    # it nobody does
 //
 // A key that is not known is refused: a misspelled one must not be a silent
 // default. A file that is not there means the defaults.
@@ -28,6 +31,9 @@ type Config struct {
 	// Listen is where nodes connect, "HOST:PORT"; an empty host is every
 	// address of the machine.
 	Listen []string
+	// RepositoryListen is where the packages and the floor are served; empty is
+	// nowhere.
+	RepositoryListen []string
 }
 
 // Read reads the file at path.
@@ -58,7 +64,8 @@ func Parse(b []byte) (Config, error) {
 		return Config{}, fault.Refusedf("it is longer than %d bytes", maxSize)
 	}
 	var raw struct {
-		Listen any `toml:"listen"`
+		Listen           any `toml:"listen"`
+		RepositoryListen any `toml:"repository_listen"`
 	}
 	m, err := toml.Decode(string(b), &raw)
 	if err != nil {
@@ -68,34 +75,48 @@ func Parse(b []byte) (Config, error) {
 		return Config{}, fault.Refusedf("the key %q is not known", unknown[0].String())
 	}
 	c := Config{Listen: []string{"[::]:7443"}}
-	switch l := raw.Listen.(type) {
-	case nil:
-		return c, nil
-	case string:
-		c.Listen = []string{l}
-	case []any:
-		c.Listen = nil
-		for _, e := range l {
-			s, ok := e.(string)
-			if !ok {
-				return Config{}, fault.Refusedf("listen: %v is not a string", e)
-			}
-			c.Listen = append(c.Listen, s)
+	for _, l := range []struct {
+		key string
+		raw any
+		to  *[]string
+	}{{"listen", raw.Listen, &c.Listen}, {"repository_listen", raw.RepositoryListen, &c.RepositoryListen}} {
+		if l.raw == nil {
+			continue
 		}
-	default:
-		return Config{}, fault.Refusedf("listen: is neither a string nor a list of strings")
-	}
-	if len(c.Listen) == 0 {
-		return Config{}, fault.Refusedf("listen: is empty")
-	}
-	for _, l := range c.Listen {
-		_, port, err := net.SplitHostPort(l)
-		if err != nil {
-			return Config{}, fault.Refusedf("listen: %q is not HOST:PORT", l)
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return Config{}, fault.Refusedf("listen: %q has no port number", l)
+		if *l.to, err = addresses(l.raw); err != nil {
+			return Config{}, fault.Refusedf("%s: %w", l.key, err)
 		}
 	}
 	return c, nil
+}
+
+// addresses reads one "HOST:PORT" or a list of them.
+func addresses(raw any) (out []string, err error) {
+	switch l := raw.(type) {
+	case string:
+		out = []string{l}
+	case []any:
+		for _, e := range l {
+			s, ok := e.(string)
+			if !ok {
+				return nil, fault.Refusedf("%v is not a string", e)
+			}
+			out = append(out, s)
+		}
+	default:
+		return nil, fault.Refusedf("is neither a string nor a list of strings")
+	}
+	if len(out) == 0 {
+		return nil, fault.Refusedf("is empty")
+	}
+	for _, l := range out {
+		_, port, err := net.SplitHostPort(l)
+		if err != nil {
+			return nil, fault.Refusedf("%q is not HOST:PORT", l)
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return nil, fault.Refusedf("%q has no port number", l)
+		}
+	}
+	return out, nil
 }

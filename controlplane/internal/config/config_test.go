@@ -25,6 +25,25 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestTheRepositoryIsServedWhereItIsSaid, and nowhere when nothing is said.
+func TestTheRepositoryIsServedWhereItIsSaid(t *testing.T) {
+	for doc, want := range map[string][]string{
+		``:                                  nil,
+		`listen = ":1"`:                     nil,
+		`repository_listen = "[::]:7480"`:   {"[::]:7480"},
+		`repository_listen = ["a:1", ":0"]`: {"a:1", ":0"},
+	} {
+		if c, err := Parse([]byte(doc)); err != nil || !reflect.DeepEqual(c.RepositoryListen, want) {
+			t.Errorf("%q: %v, %v, want %v", doc, c.RepositoryListen, err, want)
+		}
+	}
+	for _, doc := range []string{`repository_listen = "7480"`, `repository_listen = []`, `repository_listen = true`, `repository_listen = [1]`} {
+		if _, err := Parse([]byte(doc)); err == nil || !strings.Contains(err.Error(), "repository_listen: ") {
+			t.Errorf("%q: %v", doc, err)
+		}
+	}
+}
+
 func TestWhatIsRefusedIsNamed(t *testing.T) {
 	for doc, want := range map[string]string{
 		`lisen = "a:1"`:                      `"lisen"`,

@@ -14,7 +14,7 @@ import (
 
 // Keeper says what of the content store is needed: what modules name, what nodes
 // are to have and may still fetch (which is not what their modules say, after a
-// conflict), and the bundles that were pushed. All that is marked came by a
+// conflict), the bundles that were pushed, and what new machines are served. All that is marked came by a
 // push, so the marks of what is not recorded are over.
 func Keeper(store *state.Store, blobs *content.Store) content.Keeper {
 	return func(context.Context) (k content.Kept, err error) {
@@ -67,6 +67,15 @@ func kept(tx *state.Tx) (content.Kept, error) {
 		k.Trees = append(k.Trees, digest.Digest(p.Bundle))
 		for _, s := range p.Sources {
 			// Content that came compressed is not under the bundle's tree.
+			k.Blobs = append(k.Blobs, digest.Digest(s))
+		}
+	}
+	if err != nil {
+		return k, err
+	}
+	published, err := tx.AllPublished()
+	for _, p := range published {
+		for _, s := range p.Sources {
 			k.Blobs = append(k.Blobs, digest.Digest(s))
 		}
 	}

@@ -13,15 +13,18 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/bundle/content"
+	"github.com/nox-mesh/nox-mesh/bundle/trust"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/address"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/config"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/repository"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
@@ -74,29 +77,55 @@ func serve(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger
 	if err != nil {
 		return err
 	}
+	repositoryListeners, repositoryServed, err := listenRepository(cfg)
+	if err != nil {
+		closeAll(listeners)
+		return err
+	}
 	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find}
 	nodes := wire.New(office, blobs, log)
+	packages := repository.New(store, blobs, l.ControllerSeed(), func() (*trust.Policy, error) { return admin.Trusted(l) }, log)
 	collector := collector(blobs, store, log)
 	desk := &admin.Desk{Office: office, Content: blobs, Collector: collector, Layout: l, Wire: nodes, Served: served, Log: log, Reopen: reopen,
-		Self: admin.Self(l, executable, profile.Collect(ctx, l).MachineID)}
+		Repository: packages, RepositoryServed: repositoryServed, Self: admin.Self(l, executable, profile.Collect(ctx, l).MachineID)}
 	local, err := door.Listen(l.ControllerSocket(), door.OwnerOnly)
 	if err != nil {
-		for _, l := range listeners {
-			l.Close()
-		}
+		closeAll(listeners)
+		closeAll(repositoryListeners)
 		return err
 	}
 	answers := door.Server{Handler: desk.Handler(), Grace: 5 * time.Second, Log: log}
 	log.Info("control plane serves", "version", version.Running(), "mesh", mesh.ID, "epoch", mesh.Epoch, "listen", served.String())
 	collector.Due() // what a kill left
-	err = all(ctx,
+	works := []func(context.Context) error{
 		func(ctx context.Context) error { return nodes.Serve(ctx, listeners...) },
 		func(ctx context.Context) error { return answers.Serve(ctx, local) },
-		func(ctx context.Context) error { collector.Run(ctx); return nil })
+		func(ctx context.Context) error { collector.Run(ctx); return nil },
+	}
+	if len(repositoryListeners) > 0 {
+		works = append(works, func(ctx context.Context) error { return packages.Serve(ctx, repositoryListeners...) })
+	}
+	err = all(ctx, works...)
 	if err == nil {
 		log.Info("control plane has stopped")
 	}
 	return err
+}
+
+// listenRepository opens what the packages are served on, if anything.
+func listenRepository(cfg config.Config) ([]net.Listener, address.Served, error) {
+	listeners, served, err := address.Listen(cfg.RepositoryListen)
+	if err != nil {
+		return nil, nil, fault.Failedf("cannot serve new machines: %w", err).
+			Hint("end what has the port, or set repository_listen in controller.toml")
+	}
+	return listeners, served, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
 }
 
 // stateDir makes the directory if it is not there.

@@ -244,6 +244,24 @@ type Pushed struct {
 	At      time.Time `json:"at"`
 }
 
+// A Published is the release that new machines of one architecture are served: the
+// newest that was pushed. Its content is in the content store.
+type Published struct {
+	// Name, Version, Architecture and Counter are the bundle's.
+	Name         string `json:"name"`
+	Version      string `json:"version"`
+	Architecture string `json:"architecture"`
+	Counter      uint64 `json:"counter"`
+	// Bundle is the digest of what was signed.
+	Bundle string `json:"bundle"`
+	// List is the signed list of its files (bundle/seed), Signature its signature.
+	List      []byte `json:"list"`
+	Signature []byte `json:"signature"`
+	// Sources are the digests of those files.
+	Sources []string  `json:"sources"`
+	At      time.Time `json:"at"`
+}
+
 // An Event is one line of the log of what happened.
 type Event struct {
 	Sequence uint64    `json:"sequence"`

@@ -39,6 +39,7 @@ var (
 	bucketModules      = []byte("modules")
 	bucketDocuments    = []byte("module-documents") // module name -> bytes
 	bucketPushed       = []byte("pushed")           // name "/" architecture
+	bucketPublished    = []byte("published")        // architecture
 	bucketEvents       = []byte("events")           // sequence
 	bucketOrphans      = []byte("orphans")          // node id
 
@@ -46,7 +47,7 @@ var (
 		bucketMesh, bucketAddresses, bucketTokens, bucketEnrolments, bucketHolders, bucketNodes, bucketNodeNames,
 		bucketNodeKeys, bucketDeclarations, bucketLocal, bucketInventories, bucketReports, bucketSeen,
 		bucketLines, bucketUnowned, bucketLeavings,
-		bucketModules, bucketDocuments, bucketPushed, bucketEvents, bucketOrphans,
+		bucketModules, bucketDocuments, bucketPushed, bucketPublished, bucketEvents, bucketOrphans,
 	}
 )
 

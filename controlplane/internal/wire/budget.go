@@ -2,9 +2,9 @@ package wire
 
 import (
 	"net/http"
-	"net/netip"
 	"sync"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/address"
 	"github.com/nox-mesh/nox-mesh/host/link"
 )
 
@@ -47,22 +47,7 @@ func byStranger(r *http.Request) []payer { return []payer{strangers, byAddress(r
 // byAddress is the address a request comes from; of IPv6 the network, in which
 // one machine has as many addresses as it likes (RFC 8981).
 func byAddress(r *http.Request) payer {
-	return payer{"address", source(r.RemoteAddr), addressShare}
-}
-
-// source is the address of HOST:PORT that is told from others.
-func source(remote string) string {
-	a, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip := a.Addr().Unmap()
-	if ip.Is6() {
-		if p, err := ip.Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return ip.String()
+	return payer{"address", address.Source(r.RemoteAddr), addressShare}
 }
 
 func newBudget(n int64) *budget { return &budget{left: n, taken: map[payer]int64{}} }

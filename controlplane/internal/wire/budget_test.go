@@ -27,16 +27,6 @@ func TestBodiesHaveABudgetAndEachSenderAShare(t *testing.T) {
 	}
 }
 
-func TestANetworkIsOneSource(t *testing.T) {
-	for remote, want := range map[string]string{
-		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1", "[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "x": "x",
-	} {
-		if got := source(remote); got != want {
-			t.Errorf("%s: %s", remote, got)
-		}
-	}
-}
-
 func TestANodeThatSendsALotIsToldToWaitAndOthersAreNot(t *testing.T) {
 	p := newPlane(t)
 	a, b := p.node("a"), p.node("b")

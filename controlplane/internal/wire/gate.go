@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/address"
 )
 
 // The bounds of connections. One is young until it asked as a known node: until
@@ -91,7 +93,7 @@ type passed struct {
 // own takes the place of the oldest young one in the lane before it is kept out:
 // a node asks as soon as it is connected, those who hold places do not.
 func (g *gate) enter(c net.Conn) *passed {
-	p := &passed{Conn: c, gate: g, source: source(c.RemoteAddr().String()), young: true}
+	p := &passed{Conn: c, gate: g, source: address.Source(c.RemoteAddr().String()), young: true}
 	if fromHere(c) {
 		p.source = here
 	}

@@ -21,6 +21,7 @@ type bundleCreation struct {
 	out                     string
 	version, arch           string
 	files, packages, images []string
+	folders                 []string
 	counter                 uint64
 	dry                     bool
 }
@@ -78,6 +79,7 @@ func (p *program) bundleCreateCommand() *cobra.Command {
 	c.Flags().StringVar(&b.version, "version", "", "version, when the recipe says none or another")
 	c.Flags().StringVar(&b.arch, "arch", "", "architecture (x86_64, aarch64), when the recipe says none or another")
 	c.Flags().StringArrayVar(&b.files, "file", nil, "TITLE=PATH: the path of a file of the recipe")
+	c.Flags().StringArrayVar(&b.folders, "folder", nil, "TITLE=DIR: the directory of a folder of the recipe")
 	c.Flags().StringArrayVar(&b.packages, "package", nil, "TITLE=PATH: the path of a package of the recipe; its signature is PATH.sig")
 	c.Flags().StringArrayVar(&b.images, "image", nil, "TITLE=REF: where an image of the recipe is")
 	c.Flags().Uint64Var(&b.counter, "counter", 0, "counter of the bundle; also its time, in seconds since 1970")
@@ -106,6 +108,16 @@ func (b *bundleCreation) recipe(path string) (*recipe.Recipe, error) {
 	} {
 		var err error
 		if *g.to, err = titled(g.flag, g.value, g.given); err != nil {
+			return nil, err
+		}
+	}
+	folders, err := titled("folder", "DIR", b.folders)
+	if err != nil {
+		return nil, err
+	}
+	given.Folders = map[string]recipe.Tree{}
+	for title, dir := range folders {
+		if given.Folders[title], err = recipe.ReadTree(dir); err != nil {
 			return nil, err
 		}
 	}

@@ -98,7 +98,7 @@ func Dir(ctx context.Context, dir string, o Options) (Report, error) {
 		return Report{}, fmt.Errorf("cannot verify release %q: %w", dir, err)
 	}
 	for _, step := range []func(context.Context) error{
-		r.readManifest, r.complete, r.readSums, r.digests, r.floors, r.bundles, r.repositories, r.attestations,
+		r.readManifest, r.complete, r.readSums, r.digests, r.floors, r.bundles, r.repositories, r.seeds, r.attestations,
 		r.hearWitnesses,
 	} {
 		if err := step(ctx); err != nil {

@@ -27,6 +27,12 @@ func (m Manifest) bundleName(arch string) string {
 	return fmt.Sprintf("nox-mesh-%s-linux-%s.bundle.tar", m.Version, arch)
 }
 
+// SeedName is the list of what the bundle for an architecture brings along for
+// the next machine (bundle/seed).
+func SeedName(version, arch string) string {
+	return fmt.Sprintf("nox-mesh-%s-linux-%s.seed.json", version, arch)
+}
+
 func repositoryName(arch string) string { return path.Join("arch", arch) }
 
 // databases are the files of a repository that list its packages.
@@ -67,7 +73,8 @@ func (m Manifest) wanted() ([]string, error) {
 	}
 	var out []string
 	for _, arch := range m.Architectures() {
-		out = append(out, m.floorName(arch), m.floorName(arch)+trust.SignatureSuffix, m.bundleName(arch))
+		list := SeedName(m.Version, arch)
+		out = append(out, m.floorName(arch), m.floorName(arch)+trust.SignatureSuffix, m.bundleName(arch), list, list+trust.SignatureSuffix)
 		for _, name := range slices.Sorted(maps.Keys(packages)) {
 			file := m.packageFile(name, arch, version)
 			out = append(out, file, file+trust.PackageSignatureSuffix)

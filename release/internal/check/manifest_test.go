@@ -85,16 +85,16 @@ func TestWhatAReleaseHasFollowsFromItsVersion(t *testing.T) {
 	for _, name := range []string{
 		"arch/aarch64/nox-mesh-host-1.0.0-1-aarch64.pkg.tar.zst.sig", "arch/x86_64/nox-mesh-keyring-1.0.0-1-any.pkg.tar.zst",
 		"arch/x86_64/nox-mesh.files.tar.zst.sig", "mesh-controller-1.0.0-linux-x86_64.cdx.json", "nox-mesh-1.0.0.provenance.sigstore.json",
-		"nox-mesh-1.0.0-linux-aarch64.bundle.tar",
+		"nox-mesh-1.0.0-linux-aarch64.bundle.tar", "nox-mesh-1.0.0-linux-x86_64.seed.json.sigstore.json",
 	} {
 		if !strings.Contains(" "+all+" ", " "+name+" ") {
 			t.Errorf("%s is not among %s", name, all)
 		}
 	}
 	// Counted by hand: 1 tarball, its
-	// signature, 1 bundle, 4 for SBOMs, 6 for packages, 8 for databases; for two
+	// signature, 1 bundle, the list of its seed with a signature, 4 for SBOMs, 6 for packages, 8 for databases; for two
 	// architectures; and the provenance.
-	if len(wanted) != 2*(3+4+6+8)+1 {
+	if len(wanted) != 2*(3+2+4+6+8)+1 {
 		t.Errorf("%d files", len(wanted))
 	}
 }

@@ -39,8 +39,13 @@ func (p *packing) firstNode(ctx context.Context, architecture string, controller
 	if err != nil {
 		return err
 	}
+	tree, err := p.seed(architecture, first.Name)
+	if err != nil {
+		return err
+	}
 	if err := first.Fill(recipe.Given{
 		Version: p.Version, Architecture: architecture, Files: map[string]string{controller.ID: path},
+		Folders: map[string]recipe.Tree{"seed": tree},
 	}); err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 type Given struct {
 	Version, Architecture   string
 	Files, Packages, Images map[string]string
+	// Folders are the files of folders.
+	Folders map[string]Tree
 }
 
 // Fill gives the recipe what the one who builds knows. After it the recipe is
@@ -46,7 +48,10 @@ func (r *Recipe) Fill(g Given) error {
 	if err := r.fillPackages(maps.Clone(g.Packages)); err != nil {
 		return err
 	}
-	return r.fillImages(maps.Clone(g.Images))
+	if err := r.fillImages(maps.Clone(g.Images)); err != nil {
+		return err
+	}
+	return r.fillFolders(maps.Clone(g.Folders))
 }
 
 func (r *Recipe) fillFiles(given map[string]string) error {
@@ -123,7 +128,7 @@ func missing(what, title string) *fault.Error {
 }
 
 // stranger is the error when something is given that the recipe does not name.
-func stranger(what string, left map[string]string) error {
+func stranger[T any](what string, left map[string]T) error {
 	for _, title := range slices.Sorted(maps.Keys(left)) {
 		return fault.Usagef("cannot use recipe: the %s %q is given, which it does not name", what, title)
 	}

@@ -11,6 +11,10 @@
 //	path  = "mesh-controller"            # or from the one who builds
 //	compress = true                      # optional: smaller in the bundle
 //
+//	[[folder]]                           # every file below a directory
+//	title = "site"
+//	path  = "site"                       # or from the one who builds
+//
 //	[[package]]                          # for pacman
 //	title     = "htop"
 //	path      = "htop-3.3.0-1-x86_64.pkg.tar.zst"
@@ -27,6 +31,10 @@
 //	"source": "file:mesh-controller"
 //	"source": "package:htop", "signature": "package:htop"
 //	"image": "image:registry"
+//
+// A resource whose source is a folder ("source": "folder:site") stands for many:
+// one for each file, with the file's name behind its id and its path. Nothing can be
+// after it: no resource has its id.
 //
 // In the same way "generation": "counter" becomes the counter of the release, so
 // that the declaration of each release follows that of the last. Nothing else of
@@ -72,10 +80,13 @@ type Recipe struct {
 	MinimumHost  string    `toml:"minimum_host"`
 	Declarations []string  `toml:"declarations"`
 	Files        []File    `toml:"file"`
+	Folders      []Folder  `toml:"folder"`
 	Packages     []Package `toml:"package"`
 	Images       []Image   `toml:"image"`
 
 	dir string
+	// trees are the files of each folder that was filled, by its title.
+	trees map[string]Tree
 }
 
 // A File is a payload of the bundle.
@@ -110,7 +121,7 @@ func Read(path string) (*Recipe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read recipe: %w", err)
 	}
-	r := &Recipe{dir: filepath.Dir(path)}
+	r := &Recipe{dir: filepath.Dir(path), trees: map[string]Tree{}}
 	meta, err := toml.NewDecoder(bytes.NewReader(b)).Decode(r)
 	if err != nil {
 		var syntax toml.ParseError
@@ -173,6 +184,9 @@ func (r *Recipe) check(path string) error {
 func (r *Recipe) titles() []string {
 	var all []string
 	for _, f := range r.Files {
+		all = append(all, f.Title)
+	}
+	for _, f := range r.Folders {
 		all = append(all, f.Title)
 	}
 	for _, p := range r.Packages {

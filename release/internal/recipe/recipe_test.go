@@ -151,7 +151,8 @@ func TestFirstNodeRaisesTheControlPlane(t *testing.T) {
 	if err := os.WriteFile(binary, []byte("controller"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Fill(Given{Version: "1.0.0", Architecture: "x86_64", Files: map[string]string{"mesh-controller": binary}}); err != nil {
+	if err := r.Fill(Given{Version: "1.0.0", Architecture: "x86_64", Files: map[string]string{"mesh-controller": binary},
+		Folders: map[string]Tree{"seed": {"release.json": binary}}}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := r.Spec(t.Context(), Making{Counter: 1700000000})
@@ -175,7 +176,7 @@ func TestFirstNodeRaisesTheControlPlane(t *testing.T) {
 			t.Errorf("the control plane runs as %q", res.Process.User)
 		}
 	}
-	want := "file:/var/lib/nox-mesh-controller file:/usr/local/bin/mesh-controller process:mesh-controller"
+	want := "file:/var/lib/nox-mesh-controller file:/usr/local/bin/mesh-controller file:/var/lib/nox-mesh-controller/seed/release.json process:mesh-controller"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("resources %s", got)
 	}

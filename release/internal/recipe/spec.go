@@ -73,7 +73,7 @@ func (r *Recipe) Spec(ctx context.Context, m Making) (bundle.Spec, error) {
 		}
 	}
 	for _, name := range r.Declarations {
-		if err := b.declaration(r.dir, name); err != nil {
+		if err := b.declaration(r, name); err != nil {
 			return b.spec, err
 		}
 	}
@@ -137,14 +137,17 @@ func (b *building) image(ctx context.Context, i Image) error {
 	return nil
 }
 
-func (b *building) declaration(dir, name string) error {
+func (b *building) declaration(r *Recipe, name string) error {
 	path := name
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, name)
+		path = filepath.Join(r.dir, name)
 	}
 	text, err := input.ReadFile(path, declaration.MaxSize)
 	if err != nil {
 		return fmt.Errorf("cannot read declaration: %w", err)
+	}
+	if text, err = r.unfold(text); err != nil {
+		return fault.Refusedf("cannot use declaration %q: %w", name, err)
 	}
 	if text, err = b.names.fill(text, b.spec.Counter); err != nil {
 		return fault.Refusedf("cannot use declaration %q: %w", name, err)

@@ -26,6 +26,9 @@ plane: its content, and its declaration as a module of the bundle's name. Where 
 module is placed is no part of this yet: no node gets anything by it. "status"
 lists what was pushed.
 
+A newer bundle of the first node's brings newer packages and a newer tarball, which
+machines that join from here are served from then on ("mesh-controller join").
+
 The signature is verified against the release root that this control plane trusts
 before a byte is written. A bundle takes the place of the one of its name for the
 same architecture; one that is older is refused. Pushing the same again changes
@@ -52,6 +55,7 @@ nothing.`,
 			if a.json {
 				return cli.JSON(a.std.Out, p)
 			}
+			defer a.sayPublished(p)
 			if !p.Changed {
 				a.say("bundle %q %s (counter %d, %s) was pushed already: nothing changes", p.Name, p.Version, p.Counter, p.Architecture)
 				return nil
@@ -66,6 +70,16 @@ nothing.`,
 	f.StringVar(&q.Trust, "trust", "", "trust the roots and keys in this `DIR` instead of the control plane's")
 	f.StringVar(&q.Key, "key", "", "trust the public key in this `FILE` as well")
 	return c
+}
+
+// sayPublished says what became of what a bundle brings for new machines.
+func (a *app) sayPublished(p admin.Pushed) {
+	switch {
+	case p.Published:
+		a.say("new machines are served release %s for %s from now on", p.Version, p.Architecture)
+	case p.NotPublished != "":
+		a.say("new machines are not served release %s: %s", p.Version, p.NotPublished)
+	}
 }
 
 func (a *app) pushed(c *cobra.Command, q admin.Push, name string) (admin.Pushed, error) {

@@ -21,6 +21,7 @@ It runs as any user. Its state is under /var/lib/nox-mesh-controller; where it
 listens is said in /etc/nox-mesh/controller.toml:
 
   listen = ["[::]:7443"]
+  repository_listen = "[::]:7480"   # packages and tarball for new machines; off by default
 
 At its first start it makes the mesh. A second one that is started says who
 holds the state.`,

@@ -18,8 +18,8 @@ func (a *app) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say how the control plane is",
-		Long: `Say which mesh this is, where its nodes find it, how many there are in which
-state, its modules with where they are present, and the bundles that were pushed
+		Long: `Say which mesh this is, where its nodes find it, what new machines are served and
+where, how many nodes there are in which state, its modules with where they are present, and the bundles that were pushed
 and are placed nowhere yet.`,
 		Example: "  mesh-controller status\n  mesh-controller status --json",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -44,6 +44,7 @@ func (a *app) printStatus(s admin.Status) error {
 		{"listens on", s.Listen},
 		{"addresses", strings.Join(s.Addresses, ", ")},
 		{"nodes", strings.Join(nodes, ", ")},
+		{"new machines", servedWords(s.Repository)},
 		{"links", fmt.Sprint(s.Links)},
 		{"content", cli.Count(s.Content.Blobs, "blob", "blobs") + ", " + progress.Bytes(s.Content.Bytes)},
 	})
@@ -62,6 +63,22 @@ func (a *app) printStatus(s admin.Status) error {
 	}
 	fmt.Fprintln(a.std.Out)
 	return a.table([]string{"NOT PLACED", "VERSION", "FOR", "COUNTER", "SIGNED BY", "PUSHED"}, rows)
+}
+
+// servedWords says what new machines are served, and where.
+func servedWords(r admin.Repository) string {
+	if r.Listen == "" {
+		return "are served nothing (repository_listen)"
+	}
+	what := "nothing yet"
+	var releases []string
+	for _, s := range r.Serves {
+		releases = append(releases, s.Version+" for "+s.Architecture)
+	}
+	if len(releases) > 0 {
+		what = strings.Join(releases, ", ")
+	}
+	return "are served " + what + " on " + r.Listen
 }
 
 func (a *app) printPlaced(s admin.Status) error {
