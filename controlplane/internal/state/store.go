@@ -37,11 +37,13 @@ var (
 	bucketDocuments    = []byte("module-documents") // module name -> bytes
 	bucketPushed       = []byte("pushed")           // name "/" architecture
 	bucketEvents       = []byte("events")           // sequence
+	bucketRefused      = []byte("refused")          // sequence and node id
+	bucketGrants       = []byte("grants")           // provider "/" node id
 
 	buckets = [][]byte{
 		bucketMesh, bucketAddresses, bucketTokens, bucketEnrolments, bucketHolders, bucketNodes, bucketNodeNames,
 		bucketNodeKeys, bucketDeclarations, bucketLocal, bucketInventories, bucketReports, bucketSeen,
-		bucketModules, bucketDocuments, bucketPushed, bucketEvents,
+		bucketModules, bucketDocuments, bucketPushed, bucketEvents, bucketRefused, bucketGrants,
 	}
 )
 
@@ -76,6 +78,9 @@ func Open(path string) (*Store, error) {
 	missing := false
 	err = guard(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
+			if err := treeOnly(tx, path); err != nil {
+				return err
+			}
 			missing = slices.ContainsFunc(buckets, func(b []byte) bool { return tx.Bucket(b) == nil })
 			return readAll(tx)
 		})
