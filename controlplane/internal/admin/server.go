@@ -49,6 +49,7 @@ func (d *Desk) Handler() http.Handler {
 	Declare.Handle(mux, d.declare)
 	Undeclare.Handle(mux, d.undeclare)
 	Approve.Handle(mux, d.approve)
+	Refuse.Handle(mux, d.refuse)
 	Revoke.Handle(mux, d.revoke)
 	Events.Handle(mux, d.events)
 	GetStatus.Handle(mux, d.status)
@@ -191,7 +192,7 @@ func (d *Desk) approve(_ context.Context, q Approval) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	d.Log.Info("node is approved", "node", n.Name)
+	d.Log.Info("node is approved", "node", n.ID, "name", n.Name)
 	return d.node(n.ID)
 }
 

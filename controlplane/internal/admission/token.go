@@ -39,7 +39,7 @@ func (o TokenOptions) check() error {
 		return fault.Usagef("cannot make a token for %s: it may have 1 to %d", cli.Count(o.Uses, "use", "uses"), maxUses)
 	case o.Name != "" && !hasWildcard(o.Name) && !name.Valid(o.Name):
 		return fault.Usagef("cannot bind a token to %q: a name is %s", o.Name, name.Rule)
-	case strings.Trim(o.Name, "abcdefghijklmnopqrstuvwxyz0123456789-*?") != "":
+	case strings.Trim(o.Name, patternLetters) != "":
 		return fault.Usagef("cannot bind a token to %q: a pattern is a-z, 0-9, '-', '*' and '?'", o.Name)
 	case len(o.Tags) > maxTags:
 		return fault.Usagef("cannot make a token with %d tags: at most %d", len(o.Tags), maxTags)
@@ -202,6 +202,9 @@ func judge(t *state.Token, now time.Time) error {
 	}
 	return nil
 }
+
+// patternLetters are those of a pattern for a hostname.
+const patternLetters = "abcdefghijklmnopqrstuvwxyz0123456789-*?"
 
 func hasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/config"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/provider"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
@@ -58,8 +59,16 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find}
+	grants := provider.NewBook(store, c, log)
+	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find, Policy: cfg.Admission, Grants: grants}
 	nodes := wire.New(office, blobs, log)
+	grants.Register(nodes.Downloads)
+	if err := grants.Complete(); err != nil {
+		for _, l := range listeners {
+			l.Close()
+		}
+		return err
+	}
 	collector := collector(blobs, store, log)
 	desk := &admin.Desk{Office: office, Content: blobs, Collector: collector, Layout: l, Wire: nodes, Served: served, Log: log,
 		Self: admin.Self(l, executable, profile.Collect(ctx, l).MachineID)}
@@ -76,7 +85,8 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 	err = all(ctx,
 		func(ctx context.Context) error { return nodes.Serve(ctx, listeners...) },
 		func(ctx context.Context) error { return answers.Serve(ctx, local) },
-		func(ctx context.Context) error { collector.Run(ctx); return nil })
+		func(ctx context.Context) error { collector.Run(ctx); return nil },
+		func(ctx context.Context) error { grants.Run(ctx); return nil })
 	if err == nil {
 		log.Info("control plane has stopped")
 	}

@@ -62,6 +62,8 @@ func current(tx *state.Tx, id, key string) (*state.Node, error) {
 		return nil, link.NodeUnknown.Errorf("the control plane has no record of node %q", id)
 	case n.State == state.Revoked:
 		return nil, admission.Revoked(n)
+	case !n.Member():
+		return nil, link.Refused.Errorf("node %q is %s", id, n.State)
 	}
 	return n, nil
 }

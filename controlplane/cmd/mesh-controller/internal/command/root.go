@@ -50,7 +50,7 @@ commands ask it.`,
 	f.DurationVar(&a.wait, "wait", startTime, "how long to wait for a control plane that starts or restarts")
 	cli.LoudnessFlags(root, &a.json, &a.quiet, &a.verbose)
 	root.AddCommand(
-		a.serve(), a.token(), a.address(), a.nodes(), a.show(), a.declare(), a.push(), a.undeclare(), a.approve(), a.revoke(),
+		a.serve(), a.token(), a.address(), a.nodes(), a.show(), a.declare(), a.push(), a.undeclare(), a.approve(), a.refuse(), a.revoke(),
 		a.events(), a.status(), a.version(), manpage.Command(),
 	)
 	return cli.Execute(ctx, root, args, std)
