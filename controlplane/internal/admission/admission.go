@@ -25,6 +25,9 @@ type Office struct {
 	Policy Policy
 	// Grants are what nodes hold beside their credentials.
 	Grants *provider.Book
+
+	// deciding is told, in tests, right before a node is decided on.
+	deciding func(*state.Tx, *state.Node)
 }
 
 // Found returns the mesh of a state, and makes it at the first start.

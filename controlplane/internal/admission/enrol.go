@@ -189,6 +189,9 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 }
 
 func (o *Office) decide(tx *state.Tx, n *state.Node, t *state.Token, b *module.Brought) error {
+	if o.deciding != nil {
+		o.deciding(tx, n)
+	}
 	verdict, reason := o.Policy.judge(t, &n.Profile)
 	switch verdict {
 	case Refuse:
