@@ -25,7 +25,7 @@ func (s *Server) blob(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	}
 	// Counted among those under way before the grant is looked at, so that one that
 	// is taken away in between ends it.
-	out := s.Downloads.begin(n.ID, w, s)
+	out := s.Downloads.begin(n.ID, w, r, s)
 	defer out.leave()
 	var held bool
 	err = s.office.Store.View(func(tx *state.Tx) (err error) {

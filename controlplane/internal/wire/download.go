@@ -39,8 +39,11 @@ func (d *Downloads) Revoke(_ context.Context, g state.Grant) error {
 }
 
 // begin counts one among those under way, until it leaves.
-func (d *Downloads) begin(node string, w http.ResponseWriter, s *Server) *download {
+func (d *Downloads) begin(node string, w http.ResponseWriter, r *http.Request, s *Server) *download {
 	x := &download{ResponseWriter: w, node: node, of: d, server: s}
+	if r.ProtoMajor == 1 {
+		x.alone, _ = r.Context().Value(passedKey{}).(*passed)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.of[node] == nil {
@@ -57,6 +60,8 @@ type download struct {
 	node   string
 	of     *Downloads
 	server *Server
+	// alone is the connection, where nothing else is on it.
+	alone *passed
 
 	mu   sync.Mutex
 	over bool
@@ -76,11 +81,20 @@ func (x *download) Write(b []byte) (int, error) {
 }
 
 // end lets no more be written, and ends the write that waits for a slow peer.
-// Downloads.mu is held, so the handler has not returned.
+// Downloads.mu is held, so the handler has not returned. A connection of its own is
+// reset: closing it would take five seconds (crypto/tls, closeNotify) and send what
+// the kernel still has.
 func (x *download) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.over = true
+	if x.alone != nil {
+		if c, ok := x.alone.Conn.(interface{ SetLinger(int) error }); ok {
+			_ = c.SetLinger(0)
+		}
+		_ = x.alone.Close()
+		return
+	}
 	_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Unix(1, 0))
 }
 
