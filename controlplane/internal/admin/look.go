@@ -117,6 +117,11 @@ func (d *Desk) show(_ context.Context, q Ref) (out NodeDetail, err error) {
 		if out.Loses, err = loses(tx, n); err != nil {
 			return err
 		}
+		grants, err := tx.GrantsOf(n.ID)
+		if err != nil {
+			return err
+		}
+		out.Grants = append([]*state.Grant{}, grants...)
 		reports, err := tx.Reports(n.ID, keptReports)
 		if err != nil {
 			return err
@@ -187,6 +192,7 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 	s := Status{
 		Version: version.Running(), Mesh: d.Office.Authority.Mesh(), Pin: d.Office.Authority.Pin(),
 		Listen: d.Served.String(), Links: d.Wire.Links.Count(), Nodes: map[string]int{}, Modules: []*state.Module{}, Pushed: []*state.Pushed{},
+		Admission: d.rules(),
 	}
 	as, err := d.addresses()
 	if err != nil {
@@ -225,6 +231,11 @@ func (d *Desk) status(context.Context, None) (Status, error) {
 			s.Nodes[Orphan] = len(orphans)
 		}
 		s.Warnings = append(s.Warnings, waiting(tx, ns, orphans)...)
+		still, err := d.stillGranted(tx)
+		if err != nil {
+			return err
+		}
+		s.Warnings = append(s.Warnings, still...)
 		ms, err := tx.Modules()
 		if len(ms) > 0 {
 			s.Modules = ms

@@ -132,8 +132,8 @@ type Node struct {
 	// Hostname is what the machine says it is called.
 	Hostname string   `json:"hostname,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
-	// State is "pending", "enrolling", "enrolled", "disconnected", "cloned", "ahead",
-	// "retiring", "retired", "revoked" or "orphan".
+	// State is "pending", "refused", "enrolling", "enrolled", "disconnected", "cloned",
+	// "ahead", "retiring", "retired", "revoked" or "orphan".
 	State string `json:"state"`
 	// Connected says that the node has a link. One that is "enrolled" and not
 	// connected never was.
@@ -160,6 +160,7 @@ type NodeDetail struct {
 	Decision    state.Decision     `json:"decision"`
 	Declaration string             `json:"declaration,omitempty"`
 	Modules     []string           `json:"modules"`
+	Grants      []*state.Grant     `json:"grants"`
 	Profile     profile.Profile    `json:"profile"`
 	Inventory   *profile.Inventory `json:"inventory,omitempty"`
 	Failing     []Failing          `json:"failing"`
@@ -195,6 +196,8 @@ type Status struct {
 	Modules   []*state.Module `json:"modules"`
 	// Pushed are the modules that are not placed yet.
 	Pushed []*state.Pushed `json:"pushed"`
+	// Admission are the rules in force, in order.
+	Admission []Rule `json:"admission"`
 	// Content is what the content store holds.
 	Content Content `json:"content"`
 	// Restored is the last restore, nil when there was none.

@@ -55,6 +55,7 @@ func (d *Desk) Handler() http.Handler {
 	Declare.Handle(mux, d.declare)
 	Undeclare.Handle(mux, d.undeclare)
 	Approve.Handle(mux, d.approve)
+	Refuse.Handle(mux, d.refuse)
 	Revoke.Handle(mux, d.revoke)
 	Retire.Handle(mux, d.retire)
 	Events.Handle(mux, d.events)
@@ -204,9 +205,8 @@ func (d *Desk) approve(_ context.Context, q Approval) (Node, error) {
 	if q.Rejoin != "" {
 		d.Wire.Links.Revoke(n.ID) // of the machine that had its key
 	}
-	d.Wire.Links.Changed(n.ID)
-	d.Log.Info("node is approved", "node", n.Name)
 	d.Wire.Links.Changed(n.ID) // one that was held is told
+	d.Log.Info("node is approved", "node", n.ID, "name", n.Name)
 	return d.node(n.ID)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/ca"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/name"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/provider"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -20,6 +21,13 @@ type Office struct {
 	Clock     clock.Clock
 	// Addresses returns where nodes find the control plane.
 	Addresses func() ([]string, error)
+	// Policy may be stricter than a token.
+	Policy Policy
+	// Grants are what nodes hold beside their credentials.
+	Grants *provider.Book
+
+	// deciding is told, in tests, right before a node is decided on.
+	deciding func(*state.Tx, *state.Node)
 }
 
 // Found returns the mesh of a state, and makes it at the first start.
@@ -83,8 +91,8 @@ func freeName(tx *state.Tx, want, id string) (string, error) {
 }
 
 // FindNode returns the node that ref means: its name, its id, the beginning of
-// its id (four digits or more), or the hostname of one that is pending. More
-// than one, or none, is a fault.
+// its id (four digits or more), or the hostname of one that is pending, or else of
+// one that was refused. More than one, or none, is a fault.
 func FindNode(tx *state.Tx, ref string) (*state.Node, error) {
 	n, err := tx.NodeByName(ref)
 	if err != nil || n != nil {
@@ -101,9 +109,14 @@ func FindNode(tx *state.Tx, ref string) (*state.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range all {
-			if n.State == state.Pending && n.Profile.Hostname == ref && ref != "" {
-				found = append(found, n)
+		for _, in := range []state.NodeState{state.Pending, state.Refused} {
+			for _, n := range all {
+				if n.State == in && n.Profile.Hostname == ref && ref != "" {
+					found = append(found, n)
+				}
+			}
+			if len(found) > 0 {
+				break
 			}
 		}
 	}

@@ -30,6 +30,10 @@ func (o *Office) admit(tx *state.Tx, n *state.Node, want, reason string, b *modu
 	}
 	n.State = state.Admitted
 	n.Decision = o.decision(n, reason)
+	n.Decision.ByPerson = reason == byPerson
+	if _, err := o.Grants.Admit(tx, n.ID, now); err != nil {
+		return err
+	}
 	// The name must be taken before a module is placed on it.
 	if err := tx.PutNode(n); err != nil {
 		return err
@@ -103,8 +107,13 @@ func (o *Office) Ack(node, enrolment string) error {
 	})
 }
 
+// byPerson is the reason of an approval.
+const byPerson = "a person approved"
+
 // Approve admits a pending node, under the name as if that is not empty, or as the
-// node that it was. An orphan it takes back, and a node that is held it releases.
+// node that it was. An orphan it takes back, and a node that is held it releases. One
+// that was refused has stopped asking: it is pending from now on, and admitted when its
+// machine comes again.
 func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state.Node, err error) {
 	if rejoin != "" && (as != "" || len(tags) > 0) {
 		return nil, fault.Usagef("cannot let node %q come back with a name or tags: it has its own", rejoin)
@@ -139,7 +148,7 @@ func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state
 		if n.Hold != nil && n.Member() && as == "" {
 			return o.release(tx, n, tags)
 		}
-		if n.State != state.Pending {
+		if n.State != state.Pending && (n.State != state.Refused || rejoin != "") {
 			return fault.Refusedf("cannot approve node %q: it is %s and not pending", ref, n.State).
 				Hint("run `mesh-controller nodes` for those that are pending")
 		}
@@ -156,14 +165,39 @@ func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state
 		} else if other != nil {
 			return fault.Refusedf("cannot name a node %q: another has that name", as).Hint("give another --name")
 		}
-		for _, t := range tags {
-			if !slices.Contains(n.Tags, t) {
-				n.Tags = append(n.Tags, t)
-			}
+		if n.State == state.Refused || n.Approval != nil {
+			return o.approveRefused(tx, n, state.Approval{Name: as, Tags: tags})
 		}
-		return o.admit(tx, n, as, "a person approved", b)
+		n.Tags = merged(n.Tags, tags)
+		return o.admit(tx, n, as, byPerson, b)
 	})
 	return n, err
+}
+
+// approveRefused keeps a person's word for a machine that is not asking.
+func (o *Office) approveRefused(tx *state.Tx, n *state.Node, a state.Approval) error {
+	n.State, n.Approval = state.Pending, &a
+	n.Decision = o.decision(n, byPerson+"; it is admitted when it enrols again")
+	n.Decision.ByPerson = true
+	if err := tx.RemoveRefused(n.ID); err != nil {
+		return err
+	}
+	if err := tx.PutNode(n); err != nil {
+		return err
+	}
+	return tx.AddEvent(&state.Event{At: n.Decision.At, Kind: "node.approved", Node: n.ID,
+		Sentence: fmt.Sprintf("machine %q, which was refused, is approved as node %q; it is admitted when it enrols again", n.Profile.Hostname, n.ID)})
+}
+
+// merged is tags, and those of more that are not among them.
+func merged(tags, more []string) []string {
+	out := slices.Clone(tags)
+	for _, t := range more {
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // brought reads what a pending node brought along, nil for nothing.
@@ -183,7 +217,8 @@ func (o *Office) brought(ref string) (*module.Brought, error) {
 
 // Revoke takes a node's credentials away, in the caller's transaction, and says
 // whether they were already. Its name, its key and what is known of it stay; the
-// machine keeps what it has.
+// machine keeps what it has. One that was never admitted gives its token's place
+// back.
 func (o *Office) Revoke(tx *state.Tx, ref string) (n *state.Node, already bool, err error) {
 	n, err = FindNode(tx, ref)
 	if orphan, e := FindOrphan(tx, ref); e == nil && err != nil && orphan != nil {
@@ -197,8 +232,20 @@ func (o *Office) Revoke(tx *state.Tx, ref string) (n *state.Node, already bool, 
 		return n, true, nil
 	}
 	was := n.State
-	n.State = state.Revoked
+	switch was {
+	case state.Refused:
+		return nil, false, fault.Refusedf("cannot revoke node %q: it was refused and has no credentials", ref)
+	case state.Pending:
+		if err := giveBack(tx, n); err != nil {
+			return nil, false, err
+		}
+	}
+	n.State, n.Approval = state.Revoked, nil
 	n.Decision = o.decision(n, "a person revoked")
+	n.Decision.ByPerson = true
+	if err := o.Grants.Revoke(tx, n.ID, n.Decision.At); err != nil {
+		return nil, false, err
+	}
 	if err := tx.PutNode(n); err != nil {
 		return nil, false, err
 	}

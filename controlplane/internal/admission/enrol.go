@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -20,9 +21,9 @@ const (
 )
 
 // Enrol answers a request whose proof, made with the token of that id, was
-// good. A host that waits for a person gets an answer with the code pending;
-// every refusal is an error with a code (link.CodeOf), and an error without one
-// is the state's.
+// good. A host that waits for a person gets an answer with the code pending, one
+// that was decided against the code refused; every other refusal is an error with a
+// code (link.CodeOf), and an error without one is the state's.
 func (o *Office) Enrol(token string, req link.EnrolRequest) (link.EnrolAnswer, error) {
 	key, b, err := checkRequest(req)
 	if err != nil {
@@ -107,7 +108,7 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 		return nil, err
 	}
 	if e != nil {
-		return o.again(tx, t, e, key, b)
+		return o.again(tx, t, e, key, req, b)
 	}
 	switch n, err := tx.NodeByKey(key.ID); {
 	case err != nil:
@@ -129,7 +130,7 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 		ID: newID(), Key: key.ID, PublicKey: key.SPKI, Enrolment: req.EnrolmentID, Tags: t.Tags,
 		State: state.Pending, Profile: req.Profile,
 	}
-	if t.Rejoin != "" && !t.Pending {
+	if t.Rejoin != "" {
 		if n, err = rejoined(tx, t.Rejoin, n); err != nil {
 			return nil, err
 		}
@@ -148,7 +149,7 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 }
 
 // again answers an enrolment that is there already.
-func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.Key, b *module.Brought) (*state.Node, error) {
+func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.Key, req link.EnrolRequest, b *module.Brought) (*state.Node, error) {
 	n, err := tx.Node(e.Node)
 	switch {
 	case err != nil:
@@ -159,6 +160,8 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 		return nil, link.EnrolmentConflict.Errorf("enrolment %q was begun with another key", e.ID)
 	case n.Gone():
 		return nil, Gone(n)
+	case n.State == state.Refused || n.Approval != nil:
+		return o.refusedAgain(tx, t, e, n, req, b)
 	case e.Token == t.ID && n.State == state.Pending && !t.Revoked.IsZero():
 		return nil, judge(t, o.Clock.Now())
 	case e.Token == t.ID || !e.Acked.IsZero():
@@ -172,18 +175,11 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 	if err := inScope(t, n.Profile.Hostname); err != nil {
 		return nil, err
 	}
-	first, err := tx.Token(e.Token)
-	if err != nil {
+	if err := giveBack(tx, n); err != nil {
 		return nil, err
 	}
-	if first != nil {
-		first.Taken--
-		if err := tx.PutToken(first); err != nil {
-			return nil, err
-		}
-	}
 	t.Taken++
-	e.Token = t.ID
+	e.Token, e.Freed = t.ID, false
 	if err := tx.PutToken(t); err != nil {
 		return nil, err
 	}
@@ -198,23 +194,30 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 }
 
 func (o *Office) decide(tx *state.Tx, n *state.Node, t *state.Token, b *module.Brought) error {
-	if !t.Pending && t.Rejoin != "" {
+	if t.Rejoin != "" {
 		return o.admit(tx, n, n.Name, fmt.Sprintf("token %q lets it come back", t.ID), b)
 	}
-	if !t.Pending {
+	if o.deciding != nil {
+		o.deciding(tx, n)
+	}
+	verdict, reason := o.Policy.judge(t, &n.Profile)
+	switch verdict {
+	case Refuse:
+		return o.refuse(tx, n, reason, false) // the caller writes it into the log
+	case Admit:
 		want := t.Name
 		if want == "" || hasWildcard(want) {
 			want = name.Of(n.Profile.Hostname)
 		}
-		return o.admit(tx, n, want, fmt.Sprintf("token %q admits", t.ID), b)
+		return o.admit(tx, n, want, reason, b)
 	}
 	n.State = state.Pending
-	n.Decision = o.decision(n, fmt.Sprintf("token %q lets a person decide", t.ID))
+	n.Decision = o.decision(n, reason)
 	if err := tx.PutNode(n); err != nil {
 		return err
 	}
 	return tx.AddEvent(&state.Event{At: n.Decision.At, Kind: "node.pending", Node: n.ID, Token: t.ID,
-		Sentence: fmt.Sprintf("machine %q waits for a person as node %q", n.Profile.Hostname, n.ID)})
+		Sentence: fmt.Sprintf("machine %q waits for a person as node %q: %s", n.Profile.Hostname, n.ID, reason)})
 }
 
 func (o *Office) decision(n *state.Node, reason string) state.Decision {
@@ -224,7 +227,10 @@ func (o *Office) decision(n *state.Node, reason string) state.Decision {
 
 // answer is what the host of an enrolment is told, now and each time.
 func (o *Office) answer(tx *state.Tx, n *state.Node) (link.EnrolAnswer, error) {
-	if n.State == state.Pending {
+	switch n.State {
+	case state.Refused:
+		return link.EnrolAnswer{Answer: o.refusal(n)}, nil
+	case state.Pending:
 		return link.EnrolAnswer{Answer: link.Pending.Answer(o.Clock.Now().UTC(), "")}, nil
 	}
 	addresses, err := o.addresses(tx)
@@ -254,5 +260,5 @@ func Gone(n *state.Node) error {
 	if n.State == state.Retired {
 		return link.NodeRevoked.Errorf("node %q has left the mesh", n.Name)
 	}
-	return link.NodeRevoked.Errorf("node %q was revoked; the machine keeps what it has", n.Name)
+	return link.NodeRevoked.Errorf("node %q was revoked; the machine keeps what it has", cmp.Or(n.Name, n.ID))
 }

@@ -106,6 +106,9 @@ func (o *Office) adopted(tx *state.Tx, n *state.Node, sentence string) error {
 	if err := tx.DeleteOrphan(n.ID); err != nil {
 		return err
 	}
+	if _, err := o.Grants.Admit(tx, n.ID, n.Decision.At); err != nil {
+		return err
+	}
 	return tx.AddEvent(&state.Event{At: n.Decision.At, Kind: "node.taken-back", Node: n.ID, Sentence: sentence})
 }
 

@@ -53,6 +53,9 @@ func (o *Office) Leave(id string, left []string) error {
 		}
 		n.State, n.Hold = state.Retired, nil
 		n.Decision = o.decision(n, reason)
+		if err := o.Grants.Revoke(tx, n.ID, n.Decision.At); err != nil {
+			return err
+		}
 		if err := tx.PutNode(n); err != nil {
 			return err
 		}

@@ -41,8 +41,10 @@ func (o TokenOptions) check() error {
 		return fault.Usagef("cannot make a token for %s: it may have 1 to %d", cli.Count(o.Uses, "use", "uses"), maxUses)
 	case o.Name != "" && !hasWildcard(o.Name) && !name.Valid(o.Name):
 		return fault.Usagef("cannot bind a token to %q: a name is %s", o.Name, name.Rule)
-	case strings.Trim(o.Name, "abcdefghijklmnopqrstuvwxyz0123456789-*?") != "":
+	case strings.Trim(o.Name, patternLetters) != "":
 		return fault.Usagef("cannot bind a token to %q: a pattern is a-z, 0-9, '-', '*' and '?'", o.Name)
+	case o.Rejoin != "" && o.Pending:
+		return fault.Usagef("cannot make a token for node %q to come back that a person decides on: `mesh-controller approve --rejoin` is the other way", o.Rejoin)
 	case o.Rejoin != "" && (o.Uses != 1 || o.Name != "" || len(o.Tags) > 0):
 		return fault.Usagef("cannot make a token for node %q to come back with uses, a name or tags: it is for one machine, and the node has its own", o.Rejoin)
 	case len(o.Tags) > maxTags:
@@ -211,6 +213,9 @@ func judge(t *state.Token, now time.Time) error {
 	}
 	return nil
 }
+
+// patternLetters are those of a pattern for a hostname.
+const patternLetters = "abcdefghijklmnopqrstuvwxyz0123456789-*?"
 
 func hasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 

@@ -7,20 +7,31 @@
 //	                                    # packages and the floor, by plain HTTP; without
 //	                                    # it nobody does
 //
-// A key that is not known is refused: a misspelled one must not be a silent
-// default. A file that is not there means the defaults.
+//	[[admission]]             # a rule; the first that holds decides
+//	decision = "refuse"       # or "pending", "admit"
+//	hostname = "web-*"        # all that is asked must hold:
+//	tag = "web"               # a tag of the token,
+//	token = "ID"              # the token,
+//	profile.container = "lxc" # what the machine says of itself
+//	reason = "no containers"  # told to people, and to the machine
+//
+// A key that is not known is refused, with the line it is in: a misspelled one must
+// not be a silent default. A file that is not there means the defaults.
 package config
 
 import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
@@ -34,6 +45,8 @@ type Config struct {
 	// RepositoryListen is where the packages and the floor are served; empty is
 	// nowhere.
 	RepositoryListen []string
+	// Admission are the rules of who is admitted.
+	Admission admission.Policy
 }
 
 // Read reads the file at path.
@@ -58,64 +71,85 @@ func Read(path string) (Config, error) {
 	return c, nil
 }
 
-// Parse reads the content of the file.
+// Parse reads the content of the file. An error names the line and the key.
 func Parse(b []byte) (Config, error) {
 	if len(b) > maxSize {
 		return Config{}, fault.Refusedf("it is longer than %d bytes", maxSize)
 	}
-	var raw struct {
-		Listen           any `toml:"listen"`
-		RepositoryListen any `toml:"repository_listen"`
+	c, err := parse(b)
+	var syntax toml.ParseError
+	if err == nil || errors.As(err, &syntax) { // which says the line itself
+		return c, err
 	}
-	m, err := toml.Decode(string(b), &raw)
-	if err != nil {
-		return Config{}, err
-	}
-	if unknown := m.Undecoded(); len(unknown) > 0 {
-		return Config{}, fault.Refusedf("the key %q is not known", unknown[0].String())
-	}
-	c := Config{Listen: []string{"[::]:7443"}}
-	for _, l := range []struct {
-		key string
-		raw any
-		to  *[]string
-	}{{"listen", raw.Listen, &c.Listen}, {"repository_listen", raw.RepositoryListen, &c.RepositoryListen}} {
-		if l.raw == nil {
+	return Config{}, fault.Refusedf("line %d: %w", lineOf(b, err), err)
+}
+
+// lineOf returns the first line with which the file is wrong in that way.
+func lineOf(b []byte, wrong error) int {
+	n := 0
+	for end := range b {
+		if b[end] != '\n' {
 			continue
 		}
-		if *l.to, err = addresses(l.raw); err != nil {
-			return Config{}, fault.Refusedf("%s: %w", l.key, err)
+		n++
+		if _, err := parse(b[:end+1]); err != nil && err.Error() == wrong.Error() {
+			return n
+		}
+	}
+	return n + 1
+}
+
+func parse(b []byte) (Config, error) {
+	var raw map[string]any
+	if _, err := toml.Decode(string(b), &raw); err != nil {
+		return Config{}, err
+	}
+	c := Config{Listen: []string{"[::]:7443"}}
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
+		var err error
+		switch key {
+		case "listen":
+			c.Listen, err = addresses(key, raw[key])
+		case "repository_listen":
+			c.RepositoryListen, err = addresses(key, raw[key])
+		case "admission":
+			c.Admission, err = policy(raw[key])
+		default:
+			err = fault.Refusedf("the key %q is not known", key)
+		}
+		if err != nil {
+			return Config{}, err
 		}
 	}
 	return c, nil
 }
 
 // addresses reads one "HOST:PORT" or a list of them.
-func addresses(raw any) (out []string, err error) {
-	switch l := raw.(type) {
+func addresses(key string, v any) (out []string, err error) {
+	switch l := v.(type) {
 	case string:
 		out = []string{l}
 	case []any:
 		for _, e := range l {
 			s, ok := e.(string)
 			if !ok {
-				return nil, fault.Refusedf("%v is not a string", e)
+				return nil, fault.Refusedf("%s: %v is not a string", key, e)
 			}
 			out = append(out, s)
 		}
 	default:
-		return nil, fault.Refusedf("is neither a string nor a list of strings")
+		return nil, fault.Refusedf("%s: is neither a string nor a list of strings", key)
 	}
 	if len(out) == 0 {
-		return nil, fault.Refusedf("is empty")
+		return nil, fault.Refusedf("%s: is empty", key)
 	}
 	for _, l := range out {
 		_, port, err := net.SplitHostPort(l)
 		if err != nil {
-			return nil, fault.Refusedf("%q is not HOST:PORT", l)
+			return nil, fault.Refusedf("%s: %q is not HOST:PORT", key, l)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return nil, fault.Refusedf("%q has no port number", l)
+			return nil, fault.Refusedf("%s: %q has no port number", key, l)
 		}
 	}
 	return out, nil

@@ -1,31 +1,20 @@
 package module
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
-	"github.com/nox-mesh/nox-mesh/bundle"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/claim"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
-	"github.com/nox-mesh/nox-mesh/host/profile"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
-// profileKeys are what a rule may ask of a profile, as they were when a person
-// or a token admitted the node.
-var profileKeys = map[string]func(*profile.Profile) string{
-	"architecture":         func(p *profile.Profile) string { return bundle.Architecture(p.Architecture) },
-	"distribution":         func(p *profile.Profile) string { return p.Distribution },
-	"distribution_version": func(p *profile.Profile) string { return p.DistributionVersion },
-	"init":                 func(p *profile.Profile) string { return p.Init },
-	"package_manager":      func(p *profile.Profile) string { return p.PackageManager },
-	"runtime":              func(p *profile.Profile) string { return p.Runtime },
-	"virtualisation":       func(p *profile.Profile) string { return p.Virtualisation },
-	"container":            func(p *profile.Profile) string { return p.Container },
+// A rule is one of "every", "node=N", "tag=T", "profile.KEY=V". The profile is the
+// one with which a person or a token admitted the node.
+type rule struct {
+	kind, value string
+	claim       claim.Claim
 }
-
-// A rule is one of "every", "node=N", "tag=T", "profile.KEY=V".
-type rule struct{ kind, key, value string }
 
 // A placement is rules of which one must hold; none holds nowhere.
 type placement []rule
@@ -39,14 +28,12 @@ func parseRule(s string) (rule, error) {
 		return rule{}, badRule(s)
 	}
 	if key, ok := strings.CutPrefix(what, "profile."); ok {
-		if profileKeys[key] == nil {
+		c, ok := claim.New(key, value)
+		if !ok {
 			return rule{}, fault.Usagef("cannot place by %q: a profile has no %q", s, key).
-				Hint("use one of %s", strings.Join(slices.Sorted(maps.Keys(profileKeys)), ", "))
+				Hint("use one of %s", strings.Join(claim.Keys(), ", "))
 		}
-		if key == "architecture" {
-			value = bundle.Architecture(value) // both spellings name the same machines
-		}
-		return rule{"profile", key, value}, nil
+		return rule{kind: "profile", claim: c}, nil
 	}
 	if what != "node" && what != "tag" {
 		return rule{}, badRule(s)
@@ -81,7 +68,7 @@ func (p placement) holds(n *state.Node) bool {
 		case "tag":
 			return slices.Contains(n.Tags, r.value)
 		}
-		return profileKeys[r.key](&n.Profile) == r.value
+		return r.claim.Holds(&n.Profile)
 	})
 }
 

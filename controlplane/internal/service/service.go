@@ -24,6 +24,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/config"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/provider"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/repository"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire"
 	"github.com/nox-mesh/nox-mesh/host/profile"
@@ -82,8 +83,15 @@ func serve(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger
 		closeAll(listeners)
 		return err
 	}
-	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find}
+	grants := provider.NewBook(store, c, log)
+	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find, Policy: cfg.Admission, Grants: grants}
 	nodes := wire.New(office, blobs, log)
+	grants.Register(nodes.Downloads)
+	if err := grants.Complete(); err != nil {
+		closeAll(listeners)
+		closeAll(repositoryListeners)
+		return err
+	}
 	packages := repository.New(store, blobs, l.ControllerSeed(), func() (*trust.Policy, error) { return admin.Trusted(l) }, log)
 	collector := collector(blobs, store, log)
 	desk := &admin.Desk{Office: office, Content: blobs, Collector: collector, Layout: l, Wire: nodes, Served: served, Log: log, Reopen: reopen,
@@ -101,6 +109,7 @@ func serve(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger
 		func(ctx context.Context) error { return nodes.Serve(ctx, listeners...) },
 		func(ctx context.Context) error { return answers.Serve(ctx, local) },
 		func(ctx context.Context) error { collector.Run(ctx); return nil },
+		func(ctx context.Context) error { grants.Run(ctx); return nil },
 	}
 	if len(repositoryListeners) > 0 {
 		works = append(works, func(ctx context.Context) error { return packages.Serve(ctx, repositoryListeners...) })

@@ -65,6 +65,8 @@ type Enrolment struct {
 	At       time.Time `json:"at"`
 	// Acked is when the host said that its credential is durable.
 	Acked time.Time `json:"acked,omitzero"`
+	// Freed says that it holds no place of the token any more.
+	Freed bool `json:"freed,omitempty"`
 }
 
 // NodeState is where a node is in its life.
@@ -72,14 +74,19 @@ type NodeState string
 
 // The states of a node:
 //
-//	pending --approve--> admitted --ack--> enrolled
+//	new --(the token, a rule)--> admitted --ack--> enrolled
+//	 |----(the token, a rule)--> pending --approve--> admitted
+//	 `----(a rule)-------------> refused
+//	pending --refuse--> refused --(approve)--> pending, approved --(asks again)--> admitted
+//	                    refused --(asks again, and nothing refuses it)--> as if new
 //	admitted, enrolled --retire--> retiring --leave--> retired
 //	   any --leave--> retired
 //	 orphan --approve--> enrolled, held --approve--> enrolled
-//	   any --revoke--> revoked
+//	   any but refused --revoke--> revoked
 //
-// An orphan is no node yet (Orphan). One that is held is a node in every way but
-// that nothing is declared to it.
+// Only the newest of the refused are kept; one that is gone and asks again is new. An
+// orphan is no node yet (Orphan). One that is held is a node in every way but that
+// nothing is declared to it.
 const (
 	// Pending waits for a person.
 	Pending NodeState = "pending"
@@ -91,6 +98,8 @@ const (
 	Retiring NodeState = "retiring"
 	// Retired has left by itself. Its name and key stay taken.
 	Retired NodeState = "retired"
+	// Refused was turned down by a rule or a person, and was never a node.
+	Refused NodeState = "refused"
 	// Revoked may do nothing any more. Its name and key stay taken.
 	Revoked NodeState = "revoked"
 )
@@ -113,6 +122,8 @@ type Node struct {
 	Tags     []string  `json:"tags,omitempty"`
 	State    NodeState `json:"state"`
 	Decision Decision  `json:"decision"`
+	// Approval is that of one that was refused, until its machine asks again.
+	Approval *Approval `json:"approval,omitempty"`
 	// Profile is the one that was decided on. It is a claim, and no later claim
 	// replaces it without a person.
 	Profile profile.Profile `json:"profile"`
@@ -164,6 +175,14 @@ type Decision struct {
 	// Profile is the digest of the profile that was looked at.
 	Profile string    `json:"profile"`
 	At      time.Time `json:"at"`
+	// ByPerson says that no rule and no token decided.
+	ByPerson bool `json:"by_person,omitempty"`
+}
+
+// An Approval is what a person wants of a machine that is not there to be admitted.
+type Approval struct {
+	Name string   `json:"name"`
+	Tags []string `json:"tags,omitempty"`
 }
 
 // Wanted names the declaration a node shall have; its bytes are beside it

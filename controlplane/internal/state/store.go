@@ -42,12 +42,15 @@ var (
 	bucketPublished    = []byte("published")        // architecture
 	bucketEvents       = []byte("events")           // sequence
 	bucketOrphans      = []byte("orphans")          // node id
+	bucketRefused      = []byte("refused")          // sequence and node id
+	bucketGrants       = []byte("grants")           // provider "/" node id
 
 	buckets = [][]byte{
 		bucketMesh, bucketAddresses, bucketTokens, bucketEnrolments, bucketHolders, bucketNodes, bucketNodeNames,
 		bucketNodeKeys, bucketDeclarations, bucketLocal, bucketInventories, bucketReports, bucketSeen,
 		bucketLines, bucketUnowned, bucketLeavings,
 		bucketModules, bucketDocuments, bucketPushed, bucketPublished, bucketEvents, bucketOrphans,
+		bucketRefused, bucketGrants,
 	}
 )
 
@@ -82,6 +85,9 @@ func Open(path string) (*Store, error) {
 	missing := false
 	err = guard(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
+			if err := treeOnly(tx, path); err != nil {
+				return err
+			}
 			missing = slices.ContainsFunc(buckets, func(b []byte) bool { return tx.Bucket(b) == nil })
 			return readAll(tx)
 		})

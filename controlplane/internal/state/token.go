@@ -16,7 +16,8 @@ func (t *Tx) Enrolment(id string) (*Enrolment, error) {
 	return get[Enrolment](t, bucketEnrolments, id)
 }
 
-// PutEnrolment writes an enrolment, and keeps the list of those of its token.
+// PutEnrolment writes an enrolment, and keeps the list of those that hold a place
+// of its token.
 func (t *Tx) PutEnrolment(e *Enrolment) error {
 	old, err := t.Enrolment(e.ID)
 	if err != nil {
@@ -28,7 +29,13 @@ func (t *Tx) PutEnrolment(e *Enrolment) error {
 			return err
 		}
 	}
-	if err := holders.Put([]byte(e.Token+"/"+e.ID), []byte("{}")); err != nil {
+	place := []byte(e.Token + "/" + e.ID)
+	if e.Freed {
+		err = holders.Delete(place)
+	} else {
+		err = holders.Put(place, []byte("{}"))
+	}
+	if err != nil {
 		return err
 	}
 	return put(t, bucketEnrolments, e.ID, e)

@@ -12,6 +12,10 @@ import (
 // not there is nil, and no error.
 type Tx struct{ tx *bbolt.Tx }
 
+// OnCommit calls f once all of the transaction is on disk, and never when it is
+// taken back.
+func (t *Tx) OnCommit(f func()) { t.tx.OnCommit(f) }
+
 func get[T any](t *Tx, bucket []byte, key string) (*T, error) {
 	b := t.tx.Bucket(bucket).Get([]byte(key))
 	if b == nil {

@@ -9,16 +9,34 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/provider"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/link"
 )
 
-// blob sends content by digest: the node's declaration, or what that names.
+// blob sends content by digest: the node's declaration, or what that names, as
+// long as the node holds its grant.
 // Anything else is refused in the same words, whether it is here or not.
 func (s *Server) blob(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	d, err := digest.Parse(r.PathValue("digest"))
 	if err != nil || d.Algorithm() != digest.SHA256 {
 		s.refuse(w, link.Refused.Errorf("cannot send content: %q is not a SHA-256 digest", r.PathValue("digest")))
+		return
+	}
+	// Counted among those under way before the grant is looked at, so that one that
+	// is taken away in between ends it.
+	out := s.Downloads.begin(n.ID, w, r, s)
+	defer out.leave()
+	var held bool
+	err = s.office.Store.View(func(tx *state.Tx) (err error) {
+		held, err = provider.Holds(tx, provider.Content, n.ID)
+		return err
+	})
+	if err == nil && !held {
+		err = link.Refused.Errorf("cannot send content: this node holds no grant for it")
+	}
+	if err != nil {
+		s.refuse(w, err)
 		return
 	}
 	var from io.ReadSeeker
@@ -56,20 +74,12 @@ func (s *Server) blob(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("ETag", `"`+d.String()+`"`)
 	s.patience(w)
-	http.ServeContent(&patient{w, s}, r, "", time.Time{}, from)
+	http.ServeContent(out, r, "", time.Time{}, from)
+	if out.ended() {
+		panic(http.ErrAbortHandler) // what came so far is not to be taken for all of it
+	}
 }
 
 func notYours(d digest.Digest) error {
 	return link.Refused.Errorf("cannot send content %q: the declaration of this node does not name it", d)
-}
-
-// patient gives each write of a long answer its own time.
-type patient struct {
-	http.ResponseWriter
-	server *Server
-}
-
-func (p *patient) Write(b []byte) (int, error) {
-	p.server.patience(p.ResponseWriter)
-	return p.ResponseWriter.Write(b)
 }

@@ -40,6 +40,9 @@ func (s *Server) enrol(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status := http.StatusOK
+	if a.Code == link.Refused {
+		s.refused(r, token, link.AnswerError(a.Answer))
+	}
 	if a.Code == "" {
 		s.log.Info("node is admitted", "node", a.Name, "from", r.RemoteAddr, "token", token)
 	} else {

@@ -86,7 +86,7 @@ func unowned(t *testing.T, n *wiretest.Node) (keys, declared []string) {
 	return a.Keys, declared
 }
 
-func (p *plane) says(n *wiretest.Node, path string, v any) {
+func (p *plane) tells(n *wiretest.Node, path string, v any) {
 	p.t.Helper()
 	if status, a, err := n.Post(p.t.Context(), path, v); err != nil || status != http.StatusOK {
 		p.t.Fatalf("%s: %d, %+v, %v", path, status, a, err)
@@ -99,23 +99,23 @@ func TestWhatANodeOwnedIsRememberedUntilItSaysThatItWent(t *testing.T) {
 	p.declare("b", file("/etc/b", "x"), "every")
 	p.declare("c", file("/etc/c", "x"), "every")
 	n, other := p.node("n"), p.node("other")
-	p.says(n, link.PathInventory, profile.Inventory{Owned: []string{"file:/etc/a", "file:/etc/b", "file:/etc/c"}})
+	p.tells(n, link.PathInventory, profile.Inventory{Owned: []string{"file:/etc/a", "file:/etc/b", "file:/etc/c"}})
 	for _, name := range []string{"a", "b"} {
 		p.undeclare(name)
 	}
 	if _, declared := unowned(t, n); !slices.Equal(declared, []string{"file:/etc/a", "file:/etc/b"}) {
 		t.Errorf("declared once: %v", declared)
 	}
-	p.says(n, link.PathReports, link.Report{ID: wiretest.ID(), Source: "link", Resources: []link.ResourceReport{
+	p.tells(n, link.PathReports, link.Report{ID: wiretest.ID(), Source: "link", Resources: []link.ResourceReport{
 		{Key: "file:/etc/b", Outcome: declaration.Removed}, {Key: "file:/etc/a", Outcome: declaration.Failed}}})
 	// It lost its store, and owns nothing.
-	p.says(n, link.PathInventory, profile.Inventory{})
+	p.tells(n, link.PathInventory, profile.Inventory{})
 	keys, declared := unowned(t, n)
 	if !slices.Equal(keys, []string{"file:/etc/a", "file:/etc/c"}) || !slices.Equal(declared, []string{"file:/etc/a"}) {
 		t.Errorf("owned once %v, declared once %v", keys, declared)
 	}
 	// What it owns again, or is to have again, is not lost.
-	p.says(n, link.PathInventory, profile.Inventory{Owned: []string{"file:/etc/c"}})
+	p.tells(n, link.PathInventory, profile.Inventory{Owned: []string{"file:/etc/c"}})
 	p.declare("a", file("/etc/a", "x"), "every")
 	// What it owns is among the keys: it is for the node to say what it knows of.
 	if keys, declared := unowned(t, n); !slices.Equal(keys, []string{"file:/etc/a", "file:/etc/c"}) || len(declared) != 0 {
@@ -142,7 +142,7 @@ func TestAMachineThatComesBackIsTheNodeItWas(t *testing.T) {
 	p.declare("m", file("/etc/m", "x"), "every")
 	old := p.node("web")
 	s := p.session(old)
-	p.says(old, link.PathInventory, profile.Inventory{Owned: []string{"file:/etc/m"}})
+	p.tells(old, link.PathInventory, profile.Inventory{Owned: []string{"file:/etc/m"}})
 	k := p.token(admission.TokenOptions{Rejoin: "web"})
 	n, req := p.host(k, "reinstalled")
 	for range 2 { // the answer was lost once

@@ -64,6 +64,8 @@ func current(tx *state.Tx, id, key string) (*state.Node, error) {
 		return nil, err
 	case n != nil && n.ID == id && n.Gone():
 		return nil, admission.Gone(n)
+	case n != nil && n.ID == id && !n.Member() && n.State != state.Retiring:
+		return nil, link.Refused.Errorf("node %q is %s", id, n.State)
 	case n != nil && n.ID == id:
 		return n, nil
 	}

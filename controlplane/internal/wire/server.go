@@ -38,6 +38,8 @@ type Server struct {
 	// Links is who is connected; it is told what changes.
 	Links *Links
 	Seen  *Seen
+	// Downloads is the content endpoint as nodes are granted it.
+	Downloads *Downloads
 
 	audit     audit
 	orphans   orphans
@@ -52,7 +54,7 @@ type Server struct {
 // New returns a server; Serve runs it.
 func New(o *admission.Office, c *content.Store, log *slog.Logger) *Server {
 	return &Server{
-		office: o, content: c, log: log, Links: newLinks(), Seen: newSeen(o.Clock),
+		office: o, content: c, log: log, Links: newLinks(), Seen: newSeen(o.Clock), Downloads: newDownloads(),
 		bodies: newBudget(maxBodies), gate: newGate(), heartbeat: link.HeartbeatInterval, write: WriteTimeout,
 		apply: ApplyTime, confirm: confirmTime,
 	}
@@ -105,22 +107,38 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return context.Cause(inner)
 }
 
+// A route is one thing that can be asked.
+type route struct {
+	pattern string
+	handle  http.HandlerFunc
+}
+
+// table is all that can be asked. Who may is decided in the handlers, and a test
+// tries each as everybody.
+func (s *Server) table() []route {
+	return []route{
+		{"POST " + link.PathHello, s.hello},
+		{"POST " + link.PathEnrol, s.enrol},
+		{"POST " + link.PathAck, s.asNode(s.ack)},
+		{"GET " + link.PathLink, s.asNode(s.heard(s.link))},
+		{"POST " + link.PathReports, s.asNode(s.heard(s.report))},
+		{"POST " + link.PathInventory, s.asNode(s.heard(s.inventory))},
+		{"POST " + link.PathSession, s.asNode(s.kept)},
+		{"POST " + link.PathRenew, s.asNode(s.heard(s.renew))},
+		{"GET " + link.PathUnowned, s.asNode(s.heard(s.unowned))},
+		{"GET " + link.PathContent + "{digest}", s.asNode(s.heard(s.blob))},
+		{"POST " + link.PathLeave, s.asNode(s.leave)},
+		{"/", func(w http.ResponseWriter, r *http.Request) {
+			s.refuseAs(w, http.StatusNotFound, link.Refused.Errorf("there is no %q here", r.Method+" "+r.URL.Path))
+		}},
+	}
+}
+
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+link.PathHello, s.hello)
-	mux.HandleFunc("POST "+link.PathEnrol, s.enrol)
-	mux.HandleFunc("POST "+link.PathAck, s.asNode(s.ack))
-	mux.HandleFunc("GET "+link.PathLink, s.asNode(s.heard(s.link)))
-	mux.HandleFunc("POST "+link.PathReports, s.asNode(s.heard(s.report)))
-	mux.HandleFunc("POST "+link.PathInventory, s.asNode(s.heard(s.inventory)))
-	mux.HandleFunc("POST "+link.PathSession, s.asNode(s.kept))
-	mux.HandleFunc("POST "+link.PathRenew, s.asNode(s.heard(s.renew)))
-	mux.HandleFunc("GET "+link.PathUnowned, s.asNode(s.heard(s.unowned)))
-	mux.HandleFunc("POST "+link.PathLeave, s.asNode(s.leave))
-	mux.HandleFunc("GET "+link.PathContent+"{digest}", s.asNode(s.heard(s.blob)))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuseAs(w, http.StatusNotFound, link.Refused.Errorf("there is no %q here", r.Method+" "+r.URL.Path))
-	})
+	for _, r := range s.table() {
+		mux.HandleFunc(r.pattern, r.handle)
+	}
 	return mux
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/bundle/content"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/provider"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/wire/wiretest"
 	"github.com/nox-mesh/nox-mesh/host/link"
@@ -77,15 +78,20 @@ func newPlane(t *testing.T, tune ...func(*Server)) *plane {
 		t.Fatal(err)
 	}
 	p := &plane{t: t, clock: clk, address: l.Addr().String(), log: &syncBuffer{}}
-	o := &admission.Office{Store: store, Authority: a, Clock: clk, Addresses: func() ([]string, error) { return []string{p.address}, nil }}
-	p.Server = New(o, blobs, slog.New(slog.NewTextHandler(p.log, nil)))
+	log := slog.New(slog.NewTextHandler(p.log, nil))
+	grants := provider.NewBook(store, clk, log)
+	o := &admission.Office{Store: store, Authority: a, Clock: clk, Grants: grants, Addresses: func() ([]string, error) { return []string{p.address}, nil }}
+	p.Server = New(o, blobs, log)
+	grants.Register(p.Downloads)
 	for _, f := range tune {
 		f(p.Server)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Serve(ctx, small{l}) }()
-	p.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	worked := make(chan struct{})
+	go func() { grants.Run(ctx); close(worked) }()
+	p.stop = sync.OnceValue(func() error { cancel(); <-worked; return <-ended })
 	t.Cleanup(func() {
 		if err := p.stop(); err != nil {
 			t.Errorf("serve: %v", err)

@@ -90,10 +90,12 @@ func Enrol(ctx context.Context, cfg EnrolConfig) (*Identity, error) {
 // refused leaves the machine as it was when this call began it and the control
 // plane turned it down for good without ever having known of it: the key is
 // nobody's then, as it is when the control plane will not have it any more. Else
-// what is there is kept, for the call that goes on.
+// what is there is kept, for the call that goes on: one that was refused is known by
+// this key, and comes back with it, another token or a person's approval.
 func (e *enrolment) refused(err error) error {
-	dead := link.CodeOf(err) == link.NodeRevoked
-	if !dead && (!e.fresh || e.perhapsKnown || !final(err)) {
+	code := link.CodeOf(err)
+	dead := code == link.NodeRevoked
+	if !dead && (!e.fresh || e.perhapsKnown || code == link.Refused || !final(err)) {
 		return err
 	}
 	if rerr := durable.Remove(e.Path); rerr != nil {

@@ -327,6 +327,23 @@ func TestTurnedDownWhilePendingItEnrolsAnewWithAnotherKey(t *testing.T) {
 	}
 }
 
+func TestARefusedMachineComesBackAsTheSame(t *testing.T) {
+	p := newPlane(t)
+	cfg := config(t, p.token())
+	p.refuse[link.PathEnrol] = link.Refused
+	if _, err := Enrol(within(t, 30*time.Second), cfg); link.CodeOf(err) != link.Refused {
+		t.Fatal(err)
+	}
+	first, err := LoadIdentity(cfg.Path)
+	if err != nil || first == nil || first.Stage != StageEnrolling || first.Certificate != nil {
+		t.Fatalf("it keeps %+v, %v; want its key and no more", first, err)
+	}
+	p.refuse, cfg.Token = map[string]link.Code{}, p.token()
+	if id := enrolled(t, p, cfg); !id.key().Equal(first.key()) || id.EnrolmentID != first.EnrolmentID {
+		t.Errorf("it came back as another: enrolment %s", id.EnrolmentID)
+	}
+}
+
 func TestProtocolsThatDoNotMeetAreNamed(t *testing.T) {
 	for r, want := range map[link.Range]link.Code{{Min: 2, Max: 3}: link.ProtocolTooOld, {Min: 0, Max: 0}: link.ProtocolTooNew} {
 		p := newPlane(t)

@@ -10,10 +10,14 @@ func (a *app) approve() *cobra.Command {
 	var q admin.Approval
 	c := &cobra.Command{
 		Use:   "approve NODE",
-		Short: "Admit a machine that is pending, take back an orphan, release a node that is held",
+		Short: "Admit a machine, take back an orphan, release a node that is held",
 		Long: `Admit a machine that came with a --pending token. Compare what
 "mesh-controller show NODE" says of it with the machine first: all of it is the
 machine's own word.
+
+A machine that was refused, by a rule or a person, can be approved as long as it is
+listed ("mesh-controller nodes --all"). It has stopped asking: run "mesh-host enrol -"
+there once more, with the same token or another.
 
 A node that is "cloned" or "ahead" is held: it is sent nothing new until it is
 approved. Two machines use the key of a cloned one: run "mesh-host identity new" on
@@ -33,6 +37,8 @@ tags, the modules and the history of OLD, whose credential ends.`,
 			q.Ref = args[0]
 			return ask(c.Context(), a, admin.Approve.Ask, q, func(n admin.Node) error {
 				switch {
+				case n.Name == "":
+					a.say("node %q is approved, and admitted when it asks again: run `mesh-host enrol -` there", n.ID)
 				case n.Hold != nil:
 					a.say("node %q is taken back as %q and keeps what it has; `mesh-controller show %s` says what it would lose: place that, and approve it once more", n.ID, n.Name, n.Name)
 				case n.State == "enrolling":

@@ -11,7 +11,7 @@ import (
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	for _, c := range []string{
 		"", "serve", "token", "token create", "token list", "token revoke", "token inspect", "address", "address add",
-		"address remove", "address list", "nodes", "show", "declare", "push", "undeclare", "approve", "revoke", "events", "status", "version",
+		"address remove", "address list", "nodes", "show", "declare", "push", "undeclare", "approve", "refuse", "revoke", "events", "status", "version",
 	} {
 		var out bytes.Buffer
 		std := cli.Stdio{In: strings.NewReader(""), Out: &out, Err: &out}

@@ -1,18 +1,22 @@
 package command
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
 
 func (a *app) nodes() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	c := &cobra.Command{
 		Use:   "nodes",
 		Short: "List the nodes",
 		Long: `List the nodes, by name: the state of each, the version of the host that runs on
@@ -24,12 +28,25 @@ mesh-host may have refused the declaration, and its log says why. "conflict" say
 that its modules cannot be composed; "mesh-controller show NODE" says why.
 
 After a restore, "orphan" is a node that was enrolled after the backup, under the name
-it gives itself, and "held back" one that is told nothing until a person approves it.`,
-		Example: "  mesh-controller nodes\n  mesh-controller nodes --json",
+it gives itself. "cloned" and "ahead" are nodes that are sent nothing new until a person
+approves them.
+
+Machines that were refused, and nodes that left, are listed with --all; of those that
+were refused the newest 200.`,
+		Example: "  mesh-controller nodes\n  mesh-controller nodes --all --json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return ask(c.Context(), a, admin.Nodes.Ask, admin.None{}, a.printNodes)
+			list := func(ctx context.Context, cl *admin.Client, q admin.None) ([]admin.Node, error) {
+				ns, err := admin.Nodes.Ask(ctx, cl, q)
+				if !all {
+					ns = slices.DeleteFunc(ns, func(n admin.Node) bool { return n.State == string(state.Refused) || n.State == string(state.Retired) })
+				}
+				return ns, err
+			}
+			return ask(c.Context(), a, list, admin.None{}, a.printNodes)
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "list machines that were refused and nodes that left, too")
+	return c
 }
 
 func (a *app) printNodes(ns []admin.Node) error {

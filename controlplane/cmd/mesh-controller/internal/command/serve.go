@@ -23,6 +23,14 @@ listens is said in /etc/nox-mesh/controller.toml:
   listen = ["[::]:7443"]
   repository_listen = "[::]:7480"   # packages and tarball for new machines; off by default
 
+and so is who is admitted, beside what a token says: the first rule that holds
+decides, and may be stricter than the token ("mesh-controller status" lists them).
+
+  [[admission]]
+  decision = "refuse"              # or "pending", "admit"
+  profile.container = "lxc"        # hostname = "web-*", tag = "web", token = "ID"
+  reason = "no containers"
+
 At its first start it makes the mesh. A second one that is started says who
 holds the state.`,
 		Example: `  mesh-controller serve

@@ -3,10 +3,12 @@ package command
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 	"github.com/nox-mesh/nox-mesh/internal/clock"
 )
@@ -17,8 +19,10 @@ func (a *app) show() *cobra.Command {
 		Short: "Say everything that is known of a node",
 		Long: `Say what is known of one node: the decision about it and what it was decided on,
 its modules, its last reports, since when it has not applied what it was sent, and
-what fails on it, with the error and since when. NODE is a name, an id, the beginning of an id, or the hostname of
-a machine that is pending.`,
+what fails on it, with the error and since when. "grants" is what it may reach
+beside its own link, and what of that is still to be taken away. NODE is a name, an
+id, the beginning of an id, or the hostname of a machine that is pending or was
+refused.`,
 		Example: "  mesh-controller show web1\n  mesh-controller show 3f9c2a7b --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -43,7 +47,9 @@ func (a *app) printNode(n admin.NodeDetail) error {
 		{"state", n.State},
 		{"decision", fmt.Sprintf("%s: %s, %s", n.Decision.State, n.Decision.Reason, cli.Ago(now, n.Decision.At))},
 		{"tags", strings.Join(n.Tags, ", ")},
+		{"decided on", n.Decision.Profile},
 		{"modules", strings.Join(n.Modules, ", ")},
+		{"grants", grantWords(n.Grants, now)},
 		{"generation", fmt.Sprintf("%d applied, %d wanted", n.Applied, n.Wanted)},
 		{"declaration", n.Declaration},
 		{"version", versionWords(n.Node)},
@@ -98,4 +104,20 @@ func (a *app) printNode(n admin.NodeDetail) error {
 	}
 	fmt.Fprintln(a.std.Out)
 	return a.table([]string{"REPORT", "SOURCE", "GENERATION", "TRIGGER", "RESOURCES", "CHANGED", "FAILED"}, rows)
+}
+
+// grantWords says what a node holds, and what of that is on its way.
+func grantWords(gs []*state.Grant, now time.Time) string {
+	var out []string
+	for _, g := range gs {
+		words := g.Provider
+		if g.State != state.Granted {
+			words = fmt.Sprintf("%s at %s for %s", g.State, g.Provider, cli.Span(now.Sub(g.Since)))
+		}
+		if g.Error != "" {
+			words += " (" + g.Error + ")"
+		}
+		out = append(out, words)
+	}
+	return strings.Join(out, ", ")
 }

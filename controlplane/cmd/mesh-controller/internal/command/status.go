@@ -19,8 +19,9 @@ func (a *app) status() *cobra.Command {
 		Use:   "status",
 		Short: "Say how the control plane is",
 		Long: `Say which mesh this is, where its nodes find it, what new machines are served and
-where, how many nodes there are in which state, its modules with where they are present, and the bundles that were pushed
-and are placed nowhere yet.`,
+where, how many nodes there are in which state, the rules of admission that are in
+force, its modules with where they are present, and the bundles that were pushed and
+are placed nowhere yet.`,
 		Example: "  mesh-controller status\n  mesh-controller status --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return ask(c.Context(), a, admin.GetStatus.Ask, admin.None{}, a.printStatus)
@@ -53,6 +54,9 @@ func (a *app) printStatus(s admin.Status) error {
 	}
 	for _, w := range s.Warnings {
 		fmt.Fprintf(a.std.Out, "\nwarning: %s\n", cli.OneLine(w))
+	}
+	if err := a.printRules(s.Admission); err != nil {
+		return err
 	}
 	if err := a.printPlaced(s); err != nil || len(s.Pushed) == 0 {
 		return err
@@ -95,4 +99,20 @@ func (a *app) printPlaced(s admin.Status) error {
 	}
 	fmt.Fprintln(a.std.Out)
 	return a.table([]string{"MODULE", "VERSION", "ON", "CHANGED"}, rows)
+}
+
+func (a *app) printRules(rules []admin.Rule) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for i, r := range rules {
+		when := strings.Join(r.When, ", ")
+		if when == "" {
+			when = "always"
+		}
+		rows = append(rows, []string{fmt.Sprint(i + 1), r.Decision, when, r.Reason})
+	}
+	fmt.Fprintln(a.std.Out)
+	return a.table([]string{"ADMISSION RULE", "DECISION", "WHEN", "REASON"}, rows)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admin"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/admission"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/cli"
 )
@@ -78,9 +79,10 @@ func TestWhatAMachineSaysCannotDriveATerminal(t *testing.T) {
 	const bad = "x\x1b[2J\u009b\u202e\ny"
 	n := admin.NodeDetail{Node: admin.Node{ID: strings.Repeat("0", 32), Hostname: bad, Tags: []string{bad}, Version: bad, Conflict: bad}, Modules: []string{bad}}
 	n.Profile.Init = bad
+	n.Grants = []*state.Grant{{Provider: bad, State: state.Revoking, Error: bad}}
 	n.Failing = []admin.Failing{{Key: bad, Outcome: bad, Error: bad}}
 	for _, err := range []error{
-		a.printNode(n), a.printNodes([]admin.Node{n.Node}), a.printAddresses(admin.Addresses{Addresses: []string{bad}}),
+		a.printNode(n), a.printRules([]admin.Rule{{When: []string{bad}, Reason: bad}}), a.printNodes([]admin.Node{n.Node}), a.printAddresses(admin.Addresses{Addresses: []string{bad}}),
 	} {
 		if err != nil {
 			t.Fatal(err)
