@@ -27,59 +27,58 @@ import (
 	"github.com/nox-mesh/nox-mesh/internal/layout"
 )
 
+// hostDir is where hostBinary has built to, for TestMain to remove.
+var hostDir string
+
 // hostBinary builds mesh-host once, and says where it is.
 var hostBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "mesh-host-")
-	if err != nil {
+	var err error
+	if hostDir, err = os.MkdirTemp("", "mesh-host-"); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-o", dir, "github.com/nox-mesh/nox-mesh/host/cmd/mesh-host")
+	cmd := exec.Command("go", "build", "-o", hostDir, "github.com/nox-mesh/nox-mesh/host/cmd/mesh-host")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.New(string(out))
 	}
-	return filepath.Join(dir, "mesh-host"), nil
+	return filepath.Join(hostDir, "mesh-host"), nil
 })
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if bin, err := hostBinary(); err == nil && bin != "" && built {
-		_ = os.RemoveAll(filepath.Dir(bin))
+	if hostDir != "" {
+		_ = os.RemoveAll(hostDir)
 	}
 	os.Exit(code)
 }
 
-// built says that there is something to remove.
-var built bool
-
-// real is a machine with mesh-host on it, which is a directory.
-type real struct {
+// hosted is a machine with mesh-host on it, which is a directory.
+type hosted struct {
 	t   *testing.T
 	dir string
 }
 
-func newReal(t *testing.T) *real {
+func newHosted(t *testing.T) *hosted {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("compiles mesh-host")
 	}
-	r := &real{t, t.TempDir()}
+	r := &hosted{t, t.TempDir()}
 	if err := os.MkdirAll(filepath.Dir(r.identity()), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func (r *real) identity() string { return layout.Layout{Root: r.dir}.HostIdentity() }
+func (r *hosted) identity() string { return layout.Layout{Root: r.dir}.HostIdentity() }
 
 // enrol runs `mesh-host enrol -` with a token.
-func (r *real) enrol(token string) (exit int, out, said string) {
+func (r *hosted) enrol(token string) (exit int, out, said string) {
 	r.t.Helper()
 	bin, err := hostBinary()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	built = true
 	ctx, cancel := context.WithTimeout(r.t.Context(), 90*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, "enrol", "-", "--root", r.dir)
@@ -94,7 +93,7 @@ func (r *real) enrol(token string) (exit int, out, said string) {
 }
 
 // rekeyed gives the identity another key, as one that was pieced together has.
-func (r *real) rekeyed() {
+func (r *hosted) rekeyed() {
 	r.t.Helper()
 	var id map[string]any
 	b, err := os.ReadFile(r.identity())
@@ -143,72 +142,72 @@ func TestE19EachRefusalHasACodeASentenceAndACommand(t *testing.T) {
 	refuses := admission.Policy{{Decision: admission.Refuse, Tag: refusedTag, Reason: "not of this site"}}
 	rows := map[link.Code]struct {
 		// token makes the refusal, and returns what is given to the host.
-		token func(p *plane, r *real) string
+		token func(p *plane, r *hosted) string
 		tune  func(*Server)
 		exit  int
 		// names is what the line is about, remedy the command.
 		names, remedy string
 	}{
-		link.TokenMalformed: {token: func(p *plane, _ *real) string { return p.token(admission.TokenOptions{}).Text()[:80] },
+		link.TokenMalformed: {token: func(p *plane, _ *hosted) string { return p.token(admission.TokenOptions{}).Text()[:80] },
 			exit: 3, names: "the token", remedy: "mesh-controller token create"},
-		link.TokenUnknown: {token: func(p *plane, _ *real) string {
+		link.TokenUnknown: {token: func(p *plane, _ *hosted) string {
 			k := foreign(p, p.token(admission.TokenOptions{}), "0123456789abcdef")
 			return k.Text()
 		}, exit: 3, names: "does not know this token", remedy: "mesh-controller token create"},
-		link.TokenExpired: {token: func(p *plane, _ *real) string {
+		link.TokenExpired: {token: func(p *plane, _ *hosted) string {
 			k := p.token(admission.TokenOptions{})
 			p.clock.set(start.Add(2 * time.Hour))
 			return k.Text()
 		}, exit: 3, names: "expired at 2026-03-01T13:00:00Z", remedy: "mesh-controller token create"},
-		link.TokenUsed: {token: func(p *plane, _ *real) string {
+		link.TokenUsed: {token: func(p *plane, _ *hosted) string {
 			c := p.asks(admission.TokenOptions{}, "first", "")
 			return c.token.Text()
 		}, exit: 3, names: "has been used", remedy: "mesh-controller token create"},
-		link.TokenRevoked: {token: func(p *plane, _ *real) string {
+		link.TokenRevoked: {token: func(p *plane, _ *hosted) string {
 			k := p.token(admission.TokenOptions{})
 			if _, _, err := p.office.RevokeToken(k.ID); err != nil {
 				p.t.Fatal(err)
 			}
 			return k.Text()
 		}, exit: 3, names: "was revoked", remedy: "mesh-controller token create"},
-		link.ScopeMismatch: {token: func(p *plane, _ *real) string { return p.token(admission.TokenOptions{Name: "nobody-*"}).Text() },
+		link.ScopeMismatch: {token: func(p *plane, _ *hosted) string { return p.token(admission.TokenOptions{Name: "nobody-*"}).Text() },
 			exit: 3, names: `is for machines called "nobody-*"`, remedy: "mesh-controller token inspect"},
-		link.BadProof: {token: func(p *plane, _ *real) string {
+		link.BadProof: {token: func(p *plane, _ *hosted) string {
 			k := p.token(admission.TokenOptions{})
 			return foreign(p, k, k.ID).Text() // the right id, another secret
 		}, exit: 3, names: "cannot accept the proof", remedy: "mesh-host enrol"},
-		link.PinMismatch: {token: func(p *plane, _ *real) string {
+		link.PinMismatch: {token: func(p *plane, _ *hosted) string {
 			return at(p.token(admission.TokenOptions{}), newPlane(p.t).address).Text()
 		}, exit: 3, names: "no address is its control plane's: 127.0.0.1:", remedy: "mesh-controller address list"},
-		link.Pending: {token: func(p *plane, _ *real) string { return p.token(admission.TokenOptions{Pending: true}).Text() },
+		link.Pending: {token: func(p *plane, _ *hosted) string { return p.token(admission.TokenOptions{Pending: true}).Text() },
 			exit: 0, names: "pending: a person has to admit this machine", remedy: "mesh-controller approve"},
-		link.Refused: {token: func(p *plane, _ *real) string {
+		link.Refused: {token: func(p *plane, _ *hosted) string {
 			return p.token(admission.TokenOptions{Tags: []string{refusedTag}}).Text()
 		}, exit: 3, names: "this machine is refused: admission rule 1 refuses: not of this site", remedy: "mesh-controller approve"},
-		link.EnrolmentConflict: {token: func(p *plane, r *real) string {
+		link.EnrolmentConflict: {token: func(p *plane, r *hosted) string {
 			if exit, _, said := r.enrol(p.token(admission.TokenOptions{Tags: []string{refusedTag}}).Text()); exit != 3 {
 				p.t.Fatalf("%d %s", exit, said)
 			}
 			r.rekeyed()
 			return p.token(admission.TokenOptions{}).Text()
 		}, exit: 3, names: "was begun with another key", remedy: "enrol again with a new token"},
-		link.ProtocolTooOld: {token: func(p *plane, _ *real) string {
+		link.ProtocolTooOld: {token: func(p *plane, _ *hosted) string {
 			return at(p.token(admission.TokenOptions{}), p.says(link.ProtocolTooOld)).Text()
 		}, exit: 3, names: "too old for the control plane", remedy: "mesh-host install"},
-		link.ProtocolTooNew: {token: func(p *plane, _ *real) string {
+		link.ProtocolTooNew: {token: func(p *plane, _ *hosted) string {
 			return at(p.token(admission.TokenOptions{}), p.says(link.ProtocolTooNew)).Text()
 		}, exit: 3, names: "too new for the control plane", remedy: "run a newer release of the control plane"},
-		link.Busy: {token: func(p *plane, _ *real) string { return p.token(admission.TokenOptions{}).Text() },
+		link.Busy: {token: func(p *plane, _ *hosted) string { return p.token(admission.TokenOptions{}).Text() },
 			tune: func(s *Server) { s.bodies = newBudget(0) },
 			exit: 1, names: "too much is being sent at once", remedy: "wait; it is tried again"},
-		link.StoreUnavailable: {token: func(p *plane, _ *real) string {
+		link.StoreUnavailable: {token: func(p *plane, _ *hosted) string {
 			k := p.token(admission.TokenOptions{})
 			if err := p.office.Store.Close(); err != nil {
 				p.t.Fatal(err)
 			}
 			return k.Text()
 		}, exit: 1, names: "cannot write its state", remedy: "mesh-controller status"},
-		link.NodeRevoked: {token: func(p *plane, r *real) string {
+		link.NodeRevoked: {token: func(p *plane, r *hosted) string {
 			// Refused, approved after all, and revoked before it came back.
 			k := p.token(admission.TokenOptions{Tags: []string{refusedTag}})
 			if exit, _, said := r.enrol(k.Text()); exit != 3 {
@@ -234,7 +233,7 @@ func TestE19EachRefusalHasACodeASentenceAndACommand(t *testing.T) {
 	for code, row := range rows {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
-			r := newReal(t)
+			r := newHosted(t)
 			p := newPlane(t, func(s *Server) {
 				s.office.Policy = refuses
 				if row.tune != nil {
@@ -307,7 +306,7 @@ func TestARealHostComesBackFromARefusal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newReal(t)
+			r := newHosted(t)
 			p := newPlane(t, func(s *Server) {
 				s.office.Policy = admission.Policy{{Decision: admission.Refuse, Tag: refusedTag}}
 			})
