@@ -157,6 +157,35 @@ func TestTheMeshServesItsNextMachines(t *testing.T) {
 	}
 	gamma.Must("bash", "-c", "cd /root && "+join(t, alpha).Floor.Command)
 	await(t, "gamma runs the newer", func() bool { return running(t, gamma) == newer })
+	t.Run("F-02 a control plane that was taken over leads the host nowhere", func(t *testing.T) { leadsNowhere(t, alpha) })
+}
+
+// leadsNowhere has the control plane's user put a link in the place of the seed,
+// which is in its own directory: the host lays nothing down behind it.
+func leadsNowhere(t *testing.T, alpha *machine.Machine) {
+	const state, seed = "/var/lib/nox-mesh-controller", "/var/lib/nox-mesh-controller/seed"
+	takenOver := func(line string) {
+		t.Helper()
+		alpha.Must("setpriv", "--reuid=842", "--regid=842", "--clear-groups", "bash", "-euc", "cd "+state+"; "+line)
+	}
+	alpha.Must("install", "-d", "/srv/elsewhere")
+	before := alpha.Must("find", "/etc", "/srv/elsewhere")
+	for _, to := range []string{"/etc", "/srv/elsewhere"} {
+		takenOver("mv seed moved; ln -s " + to + " seed")
+		out, err := alpha.Run(t.Context(), "mesh-host", "reconcile")
+		if machine.ExitCode(err) != 4 || !strings.Contains(out, "failed") || !strings.Contains(out, seed) {
+			t.Errorf("a link to %s: %v\n%s", to, err, out)
+		}
+		if after := alpha.Must("find", "/etc", "/srv/elsewhere"); after != before {
+			t.Errorf("a link to %s: before\n%s\nafter\n%s", to, before, after)
+		}
+		takenOver("rm seed; mv moved seed")
+		alpha.Must("mesh-host", "reconcile")
+	}
+	// What it served goes on.
+	if got := join(t, alpha).Version; got != newer {
+		t.Errorf("%s is served", got)
+	}
 }
 
 // refusesTheChanged puts somebody between the machines and alpha, who changes one
