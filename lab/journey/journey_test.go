@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { testscript.Main(m, nil) }
 //	stop NAME        ends everything of that machine; start NAME starts its host
 //	host NAME ...    mesh-host of that machine; controller NAME ... likewise
 //	release ...      mesh-release
-//	until PATTERN COMMAND...  runs COMMAND until its output matches, for 20 s
+//	until PATTERN COMMAND...  runs COMMAND until its output matches, for 90 s
 //	flip FILE N      flips bit 0 of byte N (negative: from the end)
 //	cut FILE N       keeps the first N bytes
 //	remember NAME    remembers the tree of a machine; untouched NAME compares
@@ -185,7 +185,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	case "controller":
 		command = controllerCommand(ts, command[1:])
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -202,7 +202,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			ts.Fatalf("after 20 s %v still prints\n%s%v", command, out, err)
+			ts.Fatalf("after 90 s %v still prints\n%s%v", command, out, err)
 		}
 	}
 }

@@ -82,7 +82,7 @@ FILE gets its name when it is whole and was read back.`,
 			}
 			a.say("mesh %q is backed up: epoch %d, %s, %s, %s; %s, and %s", done.Mesh, done.Epoch,
 				cli.Count(done.Nodes, "node", "nodes"), cli.Count(done.Modules, "module", "modules"), cli.Count(done.Blobs, "blob", "blobs"),
-				progress.Bytes(done.Bytes), done.Checked)
+				progress.Bytes(done.Bytes), done.Checked+" to check it")
 			return nil
 		},
 	}
@@ -123,7 +123,7 @@ func (b *backing) run(ctx context.Context, name string) (backedUp, error) {
 	if lock.Opens() {
 		how = "decrypted"
 	}
-	done, err := b.write(ctx, lock, file, how+" to check it")
+	done, err := b.write(ctx, lock, file, how)
 	if err != nil {
 		return done, err
 	}
