@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestFleet walks what the benchmark measures with a few hundred nodes: each
+// step looks at what became of them, and none at a time.
+func TestFleet(t *testing.T) {
+	r := begin(t, 0)
+	r.burst, r.probes = 100, 3
+	r.enrolAtOnce()
+	r.enrolFlow(100)
+	r.hold(r.usage(), 0)
+	r.push(2)
+	r.pushOne()
+	r.pushApplied()
+	r.own()
+	r.revoke(5)
+	r.restart(syscall.SIGTERM, 2*time.Minute)
+	r.restart(syscall.SIGKILL, 2*time.Minute)
+	for _, row := range r.rows {
+		t.Logf("%-52s %s", row[0], row[2])
+	}
+}
+
+// BenchmarkFleet does so with as many as are asked for.
+func BenchmarkFleet(b *testing.B) {
+	for b.Loop() {
+		r := begin(b, 1<<30)
+		r.burst, r.probes = min(1000, *nodes), 100
+		bare := r.usage()
+		r.row("RSS, no node", "", "%s", mib(bare.RSS))
+		r.enrolAtOnce()
+		r.enrolFlow(*nodes - r.burst)
+		r.hold(bare, 65*time.Second)
+		r.push(5)
+		r.pushOne()
+		r.pushApplied()
+		r.own()
+		r.revoke(min(100, *nodes/10))
+		r.restart(syscall.SIGTERM, 10*time.Minute)
+		r.restart(syscall.SIGKILL, 10*time.Minute)
+		r.print()
+		fmt.Println()
+	}
+}
