@@ -34,6 +34,7 @@ import (
 
 // Run serves until ctx ends, then drains and returns nil.
 func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) error {
+	frugal(log)
 	cfg, err := config.Read(l.ControllerConfig())
 	if err != nil {
 		return err
