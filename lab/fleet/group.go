@@ -85,3 +85,10 @@ func (g *group) remove() error {
 	}
 	return err
 }
+
+// CanLimit says whether a control plane can be limited here: that needs root, and
+// control groups that may be written.
+func CanLimit() bool {
+	g, err := newGroup(1 << 30)
+	return err == nil && g.remove() == nil
+}

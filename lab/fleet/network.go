@@ -87,17 +87,26 @@ func again() (int, error) {
 	return 0, err
 }
 
-// furnish gives the loopback of the network its addresses. What is below the
-// local routes may be bound by anybody without being an address of the machine
+// The addresses of the network, besides 127.0.0.1 and ::1. What is below the local
+// routes may be bound by anybody without being an address of the machine
 // (ip-route(8), type local).
-func furnish() error {
+const (
+	four = " addr add " + Here + "/32 dev lo\n route add local 10.80.0.0/12 dev lo\n"
+	six  = " addr add " + Here6 + "/128 dev lo nodad\n"
+)
+
+func furnish() error { return ip("link set lo up\n" + four + six) }
+
+// WithoutIPv4 takes what is of IPv4 from the network, but for the loopback that
+// every machine has, until WithIPv4.
+func WithoutIPv4() error { return ip(strings.ReplaceAll(four, " add ", " del ")) }
+
+// WithIPv4 gives it back.
+func WithIPv4() error { return ip(four) }
+
+func ip(batch string) error {
 	cmd := exec.Command("ip", "-batch", "-")
-	cmd.Stdin = strings.NewReader(`link set lo up
-addr add ` + Here + `/32 dev lo
-addr add ` + Here6 + `/128 dev lo nodad
-route add local 10.80.0.0/12 dev lo
-route add local fd80::/64 dev lo
-`)
+	cmd.Stdin = strings.NewReader(batch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("ip: %w: %s", err, bytes.TrimSpace(out))
 	}

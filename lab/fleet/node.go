@@ -34,6 +34,8 @@ type Node struct {
 	// Enrolment, and the key, are made by New; ID, Name and the credential by the
 	// answer.
 	Enrolment, ID, Name string
+	// HTTP1 leaves HTTP/2 out.
+	HTTP1 bool
 	// Heard is told each message of the link, Changed that the link is up (nil) or
 	// why it is down.
 	Heard   func(*Node, link.Message)
@@ -80,7 +82,11 @@ func (n *Node) dial(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := tls.Client(raw, link.ClientTLS(n.token.Mesh, n.token.Pins, n.cert))
+	cfg := link.ClientTLS(n.token.Mesh, n.token.Pins, n.cert)
+	if n.HTTP1 {
+		cfg.NextProtos = []string{"http/1.1"}
+	}
+	c := tls.Client(raw, cfg)
 	if err := c.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, err
@@ -102,6 +108,16 @@ func (n *Node) dial(ctx context.Context) (*conn, error) {
 func (c *conn) close() {
 	_ = c.tls.NetConn().Close()
 	c.tr.CloseIdleConnections()
+}
+
+// Protocol is what the control plane agrees to.
+func (n *Node) Protocol(ctx context.Context) (string, error) {
+	c, err := n.dial(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
+	return c.tls.ConnectionState().NegotiatedProtocol, nil
 }
 
 const answerTimeout = 60 * time.Second
@@ -356,4 +372,17 @@ func (n *Node) Report(ctx context.Context, m link.DeclarationMessage) error {
 		return err
 	}
 	return n.conn.post(ctx, link.PathReports, body, nil, nil)
+}
+
+// EnrolTogether enrols machines over one connection, so many requests at a time,
+// and leaves it at that: they are admitted and have not said that they keep their
+// credential. It is how a large state is made soon; no host does so.
+func EnrolTogether(ctx context.Context, nodes []*Node, most int) error {
+	c, err := nodes[0].dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	_, err = Each(nodes, most, func(n *Node) error { return n.enrol(ctx, c, false) })
+	return err
 }

@@ -71,7 +71,7 @@ func (p *Plane) Start(ctx context.Context) (time.Duration, error) {
 	defer log.Close()
 	args := p.group.enter(p.Binary, "serve", "--root", p.Root)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GODEBUG=gctrace=1"}, p.Env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, p.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began := time.Now()
@@ -84,9 +84,8 @@ func (p *Plane) Start(ctx context.Context) (time.Duration, error) {
 		close(p.ended)
 	}()
 	for {
-		c, err := net.Dial("tcp", p.Listen)
-		if err == nil {
-			c.Close()
+		// The socket for commands is the last thing it opens.
+		if connects(p.layout().ControllerSocket()) {
 			return time.Since(began), nil
 		}
 		select {
@@ -115,6 +114,24 @@ func (p *Plane) Stop(how syscall.Signal) error {
 	}
 	p.process = nil
 	return nil
+}
+
+// Kill kills it, from any goroutine and at any time; Stop is to follow.
+func (p *Plane) Kill() { kill(p.process) }
+
+func kill(cmd *exec.Cmd) {
+	if cmd != nil {
+		_ = cmd.Process.Kill()
+	}
+}
+
+// connects says whether somebody listens on a socket.
+func connects(path string) bool {
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
 }
 
 // Close ends it, and what it was limited by.

@@ -43,7 +43,7 @@ func begin(t testing.TB, memory int64) *run {
 	top, err := os.MkdirTemp("", "fleet-")
 	must(t, err)
 	r := &run{TB: t, bin: filepath.Join(top, "bin"), top: top}
-	r.plane = &fleet.Plane{Binary: filepath.Join(r.bin, "mesh-controller"), Root: filepath.Join(top, "c"), Memory: memory}
+	r.plane = &fleet.Plane{Binary: filepath.Join(r.bin, "mesh-controller"), Root: filepath.Join(top, "c"), Memory: memory, Env: []string{"GODEBUG=gctrace=1"}}
 	r.crowd = fleet.NewCrowd(t.Context())
 	t.Cleanup(func() {
 		r.crowd.Close()
