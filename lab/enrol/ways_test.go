@@ -43,9 +43,16 @@ func (s *site) whole(h *fleet.Host, name string) {
 	enrol(s.t, h, s.token(1, "--name", name))
 	text := "for " + name + "\n"
 	must(s.t, s.plane.Declare(s.t.Context(), name, text, "node="+name))
+	s.reached(h, name, filepath.Join(h.Root, "srv", name), text)
+}
+
+// reached returns when a file of a host holds that text, and the control plane
+// knows that the node has applied what it shall.
+func (s *site) reached(h *fleet.Host, name, file, text string) {
+	s.t.Helper()
 	var known fleet.Known
 	for end := time.Now().Add(soon); ; {
-		got, _ := os.ReadFile(filepath.Join(h.Root, "srv", name))
+		got, _ := os.ReadFile(file)
 		for _, n := range s.nodes() {
 			if n.Name == name {
 				known = n
@@ -56,7 +63,7 @@ func (s *site) whole(h *fleet.Host, name string) {
 		}
 		if time.Now().After(end) {
 			log, _ := os.ReadFile(h.Log())
-			s.t.Fatalf("the node is %+v and has %q\n%s", known, got, log)
+			s.t.Fatalf("the node is %+v and %s has %q\n%s", known, file, got, log)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
