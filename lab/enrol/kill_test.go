@@ -206,7 +206,7 @@ func (k *killing) round(b blow) int {
 		// them it comes now.
 		select {
 		case <-fired:
-		case <-time.After(700 * time.Millisecond):
+		case <-time.After(300 * time.Millisecond):
 			k.wall.now()
 		}
 	}

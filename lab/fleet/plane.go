@@ -30,6 +30,8 @@ type Plane struct {
 	// Env is added to its environment.
 	Env []string
 
+	// found: it knows its address.
+	found   bool
 	group   *group
 	process *exec.Cmd
 	ended   chan struct{}
@@ -172,12 +174,11 @@ func (p *Plane) tell(ctx context.Context, stdin string, args ...string) (string,
 // Token makes a token for so many machines. The first one says where the control
 // plane is.
 func (p *Plane) Token(ctx context.Context, uses int, more ...string) (link.Token, error) {
-	known, err := p.Ask(ctx, "address", "list")
-	if err == nil && !strings.Contains(known, p.Address) {
-		_, err = p.Ask(ctx, "address", "add", p.Address)
-	}
-	if err != nil {
-		return link.Token{}, err
+	if !p.found {
+		if _, err := p.Ask(ctx, "address", "add", p.Address); err != nil {
+			return link.Token{}, err
+		}
+		p.found = true
 	}
 	text, err := p.Ask(ctx, append([]string{"token", "create", "--ttl", "24h", "--uses", fmt.Sprint(uses)}, more...)...)
 	if err != nil {
