@@ -170,7 +170,7 @@ func Each(nodes []*Node, most int, do func(*Node) error) (took []time.Duration, 
 			defer mu.Unlock()
 			took = append(took, time.Since(began))
 			if err == nil && derr != nil {
-				err = fmt.Errorf("%s: %w", n.Hostname, derr)
+				err = derr
 			}
 		})
 	}

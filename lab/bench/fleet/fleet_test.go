@@ -34,9 +34,11 @@ func BenchmarkFleet(b *testing.B) {
 		r.burst, r.probes = min(1000, *nodes), 100
 		bare := r.usage()
 		r.row("RSS, no node", "", "%s", mib(bare.RSS))
+		r.floor()
 		r.enrolAtOnce()
-		r.enrolFlow(*nodes - r.burst)
-		r.hold(bare, 65*time.Second)
+		r.enrolFlow(min(2*r.burst, *nodes-r.burst))
+		r.enrolRest(*nodes - len(r.crowd.Nodes))
+		r.hold(bare, 130*time.Second) // a collection comes after two minutes at the latest
 		r.push(5)
 		r.pushOne()
 		r.pushApplied()

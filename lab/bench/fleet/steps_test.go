@@ -1,12 +1,20 @@
 package fleet
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
+	"math/big"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,6 +48,64 @@ func (r *run) enrolAtOnce() {
 	}
 	if len(known) != r.burst {
 		r.Fatalf("%d machines became %d nodes", r.burst, len(known))
+	}
+	r.crowd.Stay(ns...)
+}
+
+// floor is how many handshakes two ends on this machine make with each other, both
+// with a certificate, and nothing else: an enrolment is two of them, a link one.
+func (r *run) floor() {
+	r.Helper()
+	const count = 1000
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(r, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(r, err)
+	cfg := &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, ClientAuth: tls.RequestClientCert,
+		InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
+	}
+	l, err := tls.Listen("tcp", net.JoinHostPort(fleet.Here, "0"), cfg)
+	must(r, err)
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
+		}
+	}()
+	began := time.Now()
+	_, err = fleet.Each(make([]*fleet.Node, count), 48, func(*fleet.Node) error {
+		c, err := tls.Dial("tcp", l.Addr().String(), cfg)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err = c.Write([]byte{1}); err == nil {
+			_, err = c.Read(make([]byte, 1))
+		}
+		return err
+	})
+	must(r, err)
+	r.row("the floor: handshakes, both ends on this machine", "", "%.0f/s", count/time.Since(began).Seconds())
+}
+
+// enrolRest enrols more, many over one connection, so that they are there soon.
+func (r *run) enrolRest(count int) {
+	r.Helper()
+	if count <= 0 {
+		return
+	}
+	ns := r.make(r.token(count), len(r.crowd.Nodes), count)
+	for some := range slices.Chunk(ns, 400) {
+		must(r, fleet.EnrolTogether(r.Context(), some, 24))
 	}
 	r.crowd.Stay(ns...)
 }
