@@ -17,8 +17,7 @@ import (
 const hereIP = fleet.Here
 
 func TestMain(m *testing.M) {
-	defer os.RemoveAll(bin)
-	fleet.Main(m)
+	fleet.Main(m, func() { os.RemoveAll(bin) })
 }
 
 var bin string

@@ -26,10 +26,10 @@ const (
 // inside is in the environment of a test that has its network.
 const inside = "NOX_LAB_FLEET_NETWORK"
 
-// Main runs the tests of a package in a network of their own, and ends the
-// process. It needs root, or a kernel that gives an ordinary user a namespace;
+// Main runs the tests of a package in a network of their own, then what is to be
+// done at the end, and ends the process. It needs root, or a kernel that gives an ordinary user a namespace;
 // where it has neither the tests are skipped one by one (Require).
-func Main(m *testing.M) {
+func Main(m *testing.M, last ...func()) {
 	switch os.Getenv(inside) {
 	case "":
 		code, err := again()
@@ -42,7 +42,11 @@ func Main(m *testing.M) {
 			os.Setenv(inside, "cannot set up a network: "+err.Error())
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, f := range last {
+		f()
+	}
+	os.Exit(code)
 }
 
 // Require skips a test that has no network, with the reason; with

@@ -94,6 +94,7 @@ func (n *Node) dial(ctx context.Context) (*conn, error) {
 	used := make(chan struct{}, 1)
 	return &conn{c, &http.Transport{
 		ForceAttemptHTTP2: true,
+		MaxConnsPerHost:   1,
 		DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
 			select {
 			case used <- struct{}{}:
