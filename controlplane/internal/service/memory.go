@@ -15,15 +15,15 @@ const collectAt = 50
 
 // frugal has the collector keep within what the machine gives this process: Go
 // does not look at control groups, and is killed where it could have collected.
-// A fifth is for what is not Go's: sockets, and the pages of the state. Who set
-// GOGC or GOMEMLIMIT has decided.
+// An eighth is for what is not Go's: sockets, and pages of the state. Who set GOGC
+// or GOMEMLIMIT has decided.
 func frugal(log *slog.Logger) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}
 	limit, limited := cgroup.Memory()
 	if limited && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit / 5 * 4)
+		debug.SetMemoryLimit(limit / 8 * 7)
 		log.Debug("memory is limited", "bytes", limit)
 	}
 }

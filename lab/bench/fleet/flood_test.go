@@ -50,8 +50,12 @@ func TestL05AFloodInHalfAGibibyte(t *testing.T) {
 			select {
 			case held <- c:
 				return
+			default:
+			}
+			select {
 			case old := <-held:
 				old.Close()
+			default:
 			}
 		}
 	}
