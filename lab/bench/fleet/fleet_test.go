@@ -12,16 +12,22 @@ import (
 func TestFleet(t *testing.T) {
 	r := begin(t, 0)
 	r.burst, r.probes = 100, 3
-	r.enrolAtOnce()
-	r.enrolFlow(100)
-	r.hold(r.usage(), 0)
-	r.push(2)
-	r.pushOne()
-	r.pushApplied()
-	r.own()
-	r.revoke(5)
-	r.restart(syscall.SIGTERM, 2*time.Minute)
-	r.restart(syscall.SIGKILL, 2*time.Minute)
+	step := func(name string, do func()) {
+		if !t.Run(name, func(part *testing.T) { r.TB = part; do() }) {
+			t.FailNow()
+		}
+		r.TB = t
+	}
+	step("a hundred enrol at once", r.enrolAtOnce)
+	step("a hundred enrol", func() { r.enrolFlow(100) })
+	step("links", func() { r.hold(r.usage(), 0) })
+	step("all are told", func() { r.push(2) })
+	step("one is told", r.pushOne)
+	step("a real host applies", r.pushApplied)
+	step("L-06 the own node, under load", r.own)
+	step("L-12 revoking some", func() { r.revoke(5) })
+	step("L-07 SIGTERM", func() { r.restart(syscall.SIGTERM, 2*time.Minute) })
+	step("L-07 kill -9", func() { r.restart(syscall.SIGKILL, 2*time.Minute) })
 	for _, row := range r.rows {
 		t.Logf("%-52s %s", row[0], row[2])
 	}
