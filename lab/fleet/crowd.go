@@ -15,6 +15,11 @@ import (
 type Crowd struct {
 	Nodes []*Node
 
+	// Reports is over what time the nodes report that they have what they were told,
+	// each at a moment of its own; one that never does is written down as behind. It
+	// is set before Stay.
+	Reports time.Duration
+
 	ctx    context.Context
 	leave  context.CancelFunc
 	stayed sync.WaitGroup
@@ -28,6 +33,8 @@ type Crowd struct {
 	marker []byte
 	heard  map[*Node]time.Time
 	last   map[*Node]link.DeclarationMessage
+	// owing is how many have yet to report.
+	owing int
 }
 
 // NewCrowd makes an empty one.
@@ -72,12 +79,36 @@ func (c *Crowd) message(n *Node, m link.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last[n] = *m.Declaration
+	if c.Reports > 0 {
+		c.owing++
+		c.stayed.Go(func() { c.report(n, *m.Declaration) })
+	}
 	if c.marker != nil && bytes.Contains(m.Declaration.Document, c.marker) {
 		if _, again := c.heard[n]; !again {
 			c.heard[n] = now
 		}
 	}
 	c.tell()
+}
+
+// report reports once, and again after a while when the link was down.
+func (c *Crowd) report(n *Node, m link.DeclarationMessage) {
+	for sleep(c.ctx, jitter(c.Reports)) == nil {
+		if n.Report(c.ctx, m) == nil {
+			break
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owing--
+	c.tell()
+}
+
+// Owing is how many reports are still to come.
+func (c *Crowd) Owing() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.owing
 }
 
 func (c *Crowd) tell() {

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/host/declaration"
@@ -45,7 +46,7 @@ type Node struct {
 	key   *ecdsa.PrivateKey
 	cert  *tls.Certificate
 	acked bool
-	conn  *conn
+	conn  atomic.Pointer[conn]
 }
 
 // New makes the machine of number i, which will enrol with a token.
@@ -291,7 +292,7 @@ func (n *Node) Hold(ctx context.Context) error {
 		}
 		return fmt.Errorf("the answer is %s", res.Status)
 	}
-	n.conn = c
+	n.conn.Store(c)
 	n.changed(nil)
 	err = n.read(res.Body)
 	n.changed(err)
@@ -364,6 +365,10 @@ func (n *Node) Stay(ctx context.Context) error {
 
 // Report posts a report over the link that stands: nothing but a generation.
 func (n *Node) Report(ctx context.Context, m link.DeclarationMessage) error {
+	c := n.conn.Load()
+	if c == nil {
+		return errors.New("there is no link yet")
+	}
 	now := time.Now().UTC()
 	body, err := json.Marshal(link.Report{
 		ID: id(), Source: "link", Mesh: m.Mesh, Epoch: m.Epoch, Generation: m.Generation, Declaration: m.Digest,
@@ -372,7 +377,7 @@ func (n *Node) Report(ctx context.Context, m link.DeclarationMessage) error {
 	if err != nil {
 		return err
 	}
-	return n.conn.post(ctx, link.PathReports, body, nil, nil)
+	return c.post(ctx, link.PathReports, body, nil, nil)
 }
 
 // EnrolTogether enrols machines over one connection, so many requests at a time,

@@ -45,6 +45,10 @@ func begin(t testing.TB, memory int64) *run {
 	r := &run{TB: t, bin: filepath.Join(top, "bin"), top: top}
 	r.plane = &fleet.Plane{Binary: filepath.Join(r.bin, "mesh-controller"), Root: filepath.Join(top, "c"), Memory: memory, Env: []string{"GODEBUG=gctrace=1"}}
 	r.crowd = fleet.NewCrowd(t.Context())
+	r.crowd.Reports = 5 * time.Second
+	if _, bench := t.(*testing.B); !bench {
+		r.crowd.Reports = 100 * time.Millisecond
+	}
 	t.Cleanup(func() {
 		r.crowd.Close()
 		must(t, r.plane.Close())

@@ -168,9 +168,17 @@ func (r *run) push(rounds int) {
 			each = append(each, at.Sub(began))
 		}
 		told, last = append(told, each...), append(last, of(1, each))
+		r.reported()
 	}
 	r.row(fmt.Sprintf("declare --on every -> told, %d rounds", rounds), "last < 2 s", "%s; the last of a round p50 %s; the command %s; cpu a round %s", spread(told),
 		round(of(.5, last)), round(of(.5, command)), round((r.usage().CPU-before.CPU)/time.Duration(rounds)))
+}
+
+// reported returns when every node has said that it has what it was told, and the
+// control plane knows it.
+func (r *run) reported() {
+	r.Helper()
+	must(r, r.crowd.Await(2*time.Minute, "every node has reported", func() bool { return r.crowd.Owing() == 0 }))
 }
 
 // pushOne declares for one node among all that are idle.
@@ -187,7 +195,10 @@ func (r *run) pushOne() {
 		took = append(took, r.crowd.Heard()[0].Sub(began))
 	}
 	r.row("declare --on node=N -> told", "p99 < 1 s", "%s", spread(took))
-	must(r, r.plane.Declare(r.Context(), "one", r.mark())) // it keeps its place
+	r.reported()
+	if k := r.known()[n.ID]; k.Wanted == 0 || k.Applied != k.Wanted {
+		r.Errorf("the node is %+v", k)
+	}
 }
 
 // pushApplied does so for a real host, and looks for the file.
