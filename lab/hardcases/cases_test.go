@@ -24,14 +24,16 @@ const (
 
 // contract is which cases there are, by their letter: each must be in the list.
 var contract = map[string][]int{
-	"F": {1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12},    // files
-	"P": {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, // packages
-	"U": {1, 2, 3, 4, 5, 6, 7, 9, 10},            // units
-	"C": {1, 2, 3, 4, 5, 6},                      // containers
-	"R": {1, 2, 3, 4, 5, 6, 7, 8, 9, 11},         // processes that run
-	"H": {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13}, // the host's loop and store
-	"S": {1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13},   // replacing itself
-	"I": {1, 4, 5, 8, 10, 11, 12, 13, 14},        // installing
+	"F": {1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12},                 // files
+	"P": {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},              // packages
+	"U": {1, 2, 3, 4, 5, 6, 7, 9, 10},                         // units
+	"C": {1, 2, 3, 4, 5, 6},                                   // containers
+	"R": {1, 2, 3, 4, 5, 6, 7, 8, 9, 11},                      // processes that run
+	"H": {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13},              // the host's loop and store
+	"S": {1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13},                // replacing itself
+	"I": {1, 4, 5, 8, 10, 11, 12, 13, 14},                     // installing
+	"E": {2, 3, 5, 6, 10, 12, 14, 15, 16, 17, 18, 19, 20, 24}, // enrolment
+	"L": {1, 4, 5, 6, 7, 9, 10, 12},                           // the link
 	"T": {3, 10, 14, 17, 19, 20, 21, 22, 26, 27, 30, 31, // bundles
 		32, 35, 36, 39, 41, 42, 43, 46, 47, 51, 54},
 }

@@ -91,7 +91,7 @@ func declare(tx *state.Tx, now time.Time, w Wish, has func(digest.Digest) bool, 
 	if err != nil {
 		return Change{}, err
 	}
-	nodes, err := members(tx)
+	nodes, err := within(tx, before, after)
 	if err != nil {
 		return Change{}, err
 	}
@@ -205,7 +205,7 @@ func Undeclare(tx *state.Tx, now time.Time, module string) (Change, error) {
 	if err := tx.DeleteModule(module); err != nil {
 		return Change{}, err
 	}
-	nodes, err := members(tx)
+	nodes, err := within(tx, before)
 	if err != nil {
 		return Change{}, err
 	}

@@ -52,11 +52,8 @@ func Runners(tx *state.Tx, p Program) (map[string]Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := members(tx)
-	if err != nil {
-		return nil, err
-	}
 	needs := map[string]map[string]Need{}
+	var where []placement
 	for _, m := range s.modules {
 		d, err := s.document(m.Name)
 		if err != nil {
@@ -73,9 +70,14 @@ func Runners(tx *state.Tx, p Program) (map[string]Runner, error) {
 			}
 			if needs[m.Name] == nil {
 				needs[m.Name] = map[string]Need{}
+				where = append(where, m.placement)
 			}
 			needs[m.Name][need.Key] = need
 		}
+	}
+	nodes, err := within(tx, where...)
+	if err != nil {
+		return nil, err
 	}
 	out := map[string]Runner{}
 	for _, n := range nodes {

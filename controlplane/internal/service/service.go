@@ -39,6 +39,7 @@ import (
 // Run serves until ctx ends, then drains and returns nil. It begins anew when it is
 // asked to take up a restore: its process stays.
 func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) error {
+	frugal(log)
 	for {
 		inner, end := context.WithCancelCause(ctx)
 		err := serve(inner, l, c, log, func() { end(errReopen) })
@@ -51,7 +52,7 @@ func Run(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger) 
 }
 
 // errReopen is why a control plane ends that begins anew.
-var errReopen = errors.New("a restore is taken up")
+var errReopen = errors.New("the state is opened anew")
 
 func serve(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger, reopen func()) error {
 	cfg, err := config.Read(l.ControllerConfig())

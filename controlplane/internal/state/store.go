@@ -71,7 +71,8 @@ type Store struct {
 func Open(path string) (*Store, error) {
 	var db *bbolt.DB
 	err := guard(func() (err error) {
-		db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 100 * time.Millisecond})
+		// All of it is read below; the kernel brings it sooner than fault by fault.
+		db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 100 * time.Millisecond, MmapFlags: unix.MAP_POPULATE})
 		return err
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {

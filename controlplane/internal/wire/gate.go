@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/address"
+	"github.com/nox-mesh/nox-mesh/internal/cgroup"
 )
 
 // The bounds of connections. One is young until it asked as a known node: until
@@ -31,6 +32,9 @@ const (
 	youngLife = 2 * time.Minute
 	// spareFiles are for everything that is not a connection of a node.
 	spareFiles = 256
+	// linkMemory is what a link is reckoned with, of three quarters of the memory
+	// there is.
+	linkMemory = 64 << 10
 )
 
 // here is the source that the machine's own addresses are.
@@ -52,6 +56,9 @@ func newGate() *gate {
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur < maxOpen+spareFiles {
 		g.most = max(int(files.Cur)-spareFiles, int(files.Cur)/2)
+	}
+	if memory, limited := cgroup.Memory(); limited {
+		g.most = min(g.most, max(maxYoung, int(memory/4*3/linkMemory)))
 	}
 	return g
 }
