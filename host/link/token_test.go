@@ -121,7 +121,7 @@ func seal(payload string, secret []byte) string {
 	return s + "." + hex.EncodeToString(sum[:])[:6]
 }
 
-func TestEachMalformationHasItsSentence(t *testing.T) {
+func TestE03EachMalformationHasItsSentence(t *testing.T) {
 	seed, _ := hex.DecodeString(goldenSeed)
 	good := `{"addresses":["a:1"],"expires":"2026-12-01T10:00:00Z","id":"00112233445566aa","mesh":"m1","pins":["` + pinAB + `"]}`
 	if _, err := link.ParseToken([]byte(seal(good, seed))); err != nil {

@@ -105,7 +105,7 @@ func TestTheMeshServesItsNextMachines(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "noxt1.") {
-		t.Errorf("E-02: join prints a token:\n%s", text)
+		t.Errorf("join prints a token:\n%s", text)
 	}
 	if got := alpha.Must("mesh-controller", "status"); !strings.Contains(got, "are served "+firstnode.Version+" for x86_64 on ") {
 		t.Errorf("status:\n%s", got)

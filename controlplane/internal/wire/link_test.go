@@ -91,7 +91,7 @@ func TestTheNewestLinkWinsAndTheOldOnesEndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestALateLeaveTakesNothingAway(t *testing.T) {
+func TestL09ALateLeaveTakesNothingAway(t *testing.T) {
 	l := newLinks()
 	old := l.take("n", start, nil, beginning{})
 	newer := l.take("n", start, nil, beginning{})
@@ -108,7 +108,7 @@ func TestALateLeaveTakesNothingAway(t *testing.T) {
 	}
 }
 
-func TestARevokedNodeIsToldAndLetNowhere(t *testing.T) {
+func TestE17ARevokedNodeIsToldAndLetNowhere(t *testing.T) {
 	over(t, func(t *testing.T, http1 bool) {
 		p := newPlane(t)
 		n, bystander := p.node("a"), p.node("b")
@@ -327,7 +327,7 @@ func TestAtTheEndEveryNodeIsToldWhenToComeBack(t *testing.T) {
 	})
 }
 
-func TestAPeerThatStopsReadingIsClosed(t *testing.T) {
+func TestL04APeerThatStopsReadingIsClosed(t *testing.T) {
 	over(t, func(t *testing.T, http1 bool) {
 		p := newPlane(t, func(s *Server) { s.write = 200 * time.Millisecond; s.heartbeat = time.Millisecond })
 		n := p.node("a")

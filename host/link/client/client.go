@@ -183,7 +183,8 @@ func (c *Client) Run(ctx context.Context) error {
 	c.state.Revoked = id.Revoked
 	c.mu.Unlock()
 	b := backoff{min: c.cfg.MinBackoff, max: c.cfg.MaxBackoff}
-	var best, logged string
+	var best string
+	logged := said{}
 	for ctx.Err() == nil {
 		var wait time.Duration
 		for _, address := range id.order(best) {
@@ -192,15 +193,13 @@ func (c *Client) Run(ctx context.Context) error {
 				return nil
 			}
 			if end.up {
-				best, logged = address, ""
+				best, logged = address, said{}
 			}
 			if end.held {
 				b.reset()
 			}
-			// Ten years of trying are not ten years of log.
-			if said := address + end.err.Error(); said != logged {
+			if !logged.again(address, end.err) {
 				c.cfg.Log.Warn("the link is down", "address", address, "cause", end.err)
-				logged = said
 			}
 			wait = c.wait(&b, end)
 			if end.up || link.CodeOf(end.err) != "" && link.CodeOf(end.err) != link.PinMismatch {

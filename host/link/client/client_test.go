@@ -247,7 +247,7 @@ func TestDrainIsComeBackFromWithinItsWindow(t *testing.T) {
 	}
 }
 
-func TestRevokedIsToldOnce(t *testing.T) {
+func TestE17RevokedIsToldOnce(t *testing.T) {
 	p, m := newPlane(t), newMachine()
 	client, path := running(t, p, m)
 	s := next(t, p.streams, "the link")
@@ -276,7 +276,7 @@ func TestRevokedIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestControlPlaneThatMovedIsFound(t *testing.T) {
+func TestL01ControlPlaneThatMovedIsFound(t *testing.T) {
 	p, m := newPlane(t), newMachine()
 	moved := newPlane(t, sibling(p))
 	_, path := running(t, p, m)

@@ -10,7 +10,7 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-func TestLateEndOfAnOldSessionTouchesNothing(t *testing.T) {
+func TestL09LateEndOfAnOldSessionTouchesNothing(t *testing.T) {
 	p, m := newPlane(t), newMachine()
 	blob := bytes.Repeat([]byte("x"), 16<<20) // more than HTTP/2 buffers
 	d := digest.FromBytes(blob)

@@ -49,7 +49,7 @@ func TestTheDeclarationInForceIsSaid(t *testing.T) {
 }
 
 // The plane's certificates are good from January to April of 2026.
-func TestE10ACertificateIsRenewedAtTwoThirdsWhateverTheClockSays(t *testing.T) {
+func TestE05E10ACertificateIsRenewedAtTwoThirdsWhateverTheClockSays(t *testing.T) {
 	for name, x := range map[string]struct {
 		now  time.Time
 		want int
