@@ -104,6 +104,10 @@ type ModuleRef struct {
 
 // A Push says how a bundle is to be taken; its bytes come with it.
 type Push struct {
+	// Placement is where the module shall be present; nil keeps where that is.
+	Placement []string `json:"placement,omitempty"`
+	// Last lets the control plane itself go.
+	Last bool `json:"last,omitempty"`
 	// AllowRollback lets a lower counter pass.
 	AllowRollback bool `json:"allow_rollback,omitempty"`
 	// Trust is a directory to trust instead of what the control plane trusts, Key
@@ -117,9 +121,13 @@ type Push struct {
 // why they are not.
 type Pushed struct {
 	state.Pushed
-	Changed      bool   `json:"changed"`
-	Published    bool   `json:"published,omitempty"`
-	NotPublished string `json:"not_published,omitempty"`
+	Changed bool `json:"changed"`
+	// Nodes are the ids of those that have a new declaration, Present on how many
+	// nodes it is.
+	Nodes        []string `json:"nodes"`
+	Present      int      `json:"present"`
+	Published    bool     `json:"published,omitempty"`
+	NotPublished string   `json:"not_published,omitempty"`
 }
 
 // Orphan is the state of a node that is known by its certificate alone.

@@ -69,11 +69,17 @@ func (d *Desk) take(ctx context.Context, q Push, in io.Reader) (out Pushed, err 
 	}
 	has := func(b digest.Digest) bool { return d.Content.Has(b, -1) }
 	put := func(tx *state.Tx) error {
-		p, changed, err := module.Push(tx, d.now(), *record(info), document, q.AllowRollback, has)
+		var p *state.Pushed
+		var c module.Change
+		err := d.guarded(tx, q.Last, "take the bundle", goes, func() (err error) {
+			p, c, err = module.Push(tx, d.now(), *record(info), document, q.Placement, q.AllowRollback, has)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		out = Pushed{Pushed: *p, Changed: changed}
+		changed := c.Changed
+		out = Pushed{Pushed: *p, Changed: changed, Nodes: c.Nodes, Present: c.Present}
 		switch {
 		case offer == nil:
 		case !own:
@@ -95,6 +101,9 @@ func (d *Desk) take(ctx context.Context, q Push, in io.Reader) (out Pushed, err 
 	}
 	if err != nil {
 		return out, err
+	}
+	if len(out.Nodes) > 0 {
+		d.Wire.Links.Changed(out.Nodes...)
 	}
 	d.Log.Info("bundle is pushed", "module", out.Name, "version", out.Version, "counter", out.Counter, "architecture", out.Architecture, "bundle", out.Bundle)
 	return out, nil

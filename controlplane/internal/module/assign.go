@@ -1,11 +1,13 @@
 package module
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/nox-mesh/nox-mesh/bundle"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
 	"github.com/nox-mesh/nox-mesh/host/declaration"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -27,10 +29,19 @@ type set struct {
 	note func(n *state.Node, to *composition) error
 }
 
-// placed is a module and where it is present.
+// placed is a module and where it is present: one that was declared, or a bundle that
+// was pushed, which is for nodes of its architecture.
 type placed struct {
 	*state.Module
 	placement
+	// key is what its document is kept under.
+	key          string
+	architecture string
+}
+
+// holds says whether the module is present on a node.
+func (p *placed) holds(n *state.Node) bool {
+	return p.placement.holds(n) && (p.architecture == "" || p.architecture == bundle.Architecture(n.Profile.Architecture))
 }
 
 // composed is a composition, or why there can be none.
@@ -50,9 +61,25 @@ func load(tx *state.Tx, now time.Time) (*set, error) {
 		if err != nil {
 			return nil, fault.Failedf("cannot read module %q: %w", m.Name, err)
 		}
-		s.modules = append(s.modules, placed{m, p})
+		s.modules = append(s.modules, placed{Module: m, placement: p, key: m.Name})
 		s.brought[m.Name] = m.From != ""
 	}
+	pushed, err := tx.AllPushed()
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range pushed {
+		if len(b.Placement) == 0 {
+			continue
+		}
+		p, err := parsePlacement(b.Placement)
+		if err != nil {
+			return nil, fault.Failedf("cannot read module %q: %w", b.Name, err)
+		}
+		m := &state.Module{Name: b.Name, Digest: b.Declaration, Placement: b.Placement, Changed: b.At}
+		s.modules = append(s.modules, placed{m, p, b.Key(), b.Architecture})
+	}
+	slices.SortStableFunc(s.modules, func(a, b placed) int { return strings.Compare(a.Name, b.Name) })
 	return s, nil
 }
 
@@ -68,15 +95,21 @@ func (s *set) document(name string) (*declaration.Declaration, error) {
 	return d, nil
 }
 
-// on returns the names of the modules that are present on a node, sorted.
+// on returns the keys of the modules that are present on a node, sorted.
 func (s *set) on(n *state.Node) []string {
 	out := []string{}
 	for _, m := range s.modules {
 		if m.holds(n) {
-			out = append(out, m.Name)
+			out = append(out, m.key)
 		}
 	}
 	return out
+}
+
+// nameOf is the name of the module of that key.
+func nameOf(key string) string {
+	name, _, _ := strings.Cut(key, "/")
+	return name
 }
 
 // compose makes the composition of modules, or finds out why there is none. Its
@@ -92,7 +125,7 @@ func (s *set) compose(modules []string) (composed, error) {
 		if err != nil {
 			return composed{}, err
 		}
-		parts = append(parts, part{name, d, s.brought[name]})
+		parts = append(parts, part{nameOf(name), d, s.brought[name]})
 	}
 	c, err := compose(parts)
 	s.composed[key] = composed{c, err}
@@ -166,5 +199,9 @@ func On(tx *state.Tx, n *state.Node) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.on(n), nil
+	out := s.on(n)
+	for i := range out {
+		out[i] = nameOf(out[i])
+	}
+	return out, nil
 }

@@ -75,6 +75,9 @@ func declare(tx *state.Tx, now time.Time, w Wish, has func(digest.Digest) bool, 
 	if old != nil && old.From != "" && w.Placement == nil {
 		return Change{}, brought(tx, old)
 	}
+	if err := notABundle(tx, w.Name); err != nil {
+		return Change{}, err
+	}
 	if old != nil {
 		if before, err = parsePlacement(old.Placement); err != nil {
 			return Change{}, err
@@ -138,6 +141,18 @@ func declare(tx *state.Tx, now time.Time, w Wish, has func(digest.Digest) bool, 
 		Sentence: fmt.Sprintf("module %q version %d is declared %s; %s", w.Name, m.Version, where, newDeclarations(c.Nodes))})
 }
 
+// notABundle refuses a name that a bundle is placed under.
+func notABundle(tx *state.Tx, name string) error {
+	ps, err := tx.PushedOf(name)
+	for _, p := range ps {
+		if len(p.Placement) > 0 {
+			return fault.Refusedf("cannot declare module %q: bundle %q %s is placed under that name", name, p.Name, p.Version).
+				Hint("push a newer bundle, declare under another name, or run `mesh-controller undeclare %s` first", name)
+		}
+	}
+	return err
+}
+
 // brought refuses to put a person's words into the place that a machine chose
 // by the name of its own declaration: what is declared next may be a secret.
 func brought(tx *state.Tx, m *state.Module) error {
@@ -187,22 +202,22 @@ func Undeclare(tx *state.Tx, now time.Time, module string) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	pushed, err := forget(tx, now, module)
+	was, pushed, err := forget(tx, now, module)
 	if err != nil {
 		return Change{}, err
 	}
-	if m == nil && pushed {
-		return Change{Changed: true, Nodes: []string{}}, nil
-	}
-	if m == nil {
+	if m == nil && !pushed {
 		return Change{}, fault.Refusedf("cannot undeclare module %q: there is none of that name", module).
 			Hint("run `mesh-controller status` for their names")
 	}
-	before, err := parsePlacement(m.Placement)
-	if err != nil {
-		return Change{}, err
+	if m != nil {
+		was = append(was, m.Placement...)
+		if err := tx.DeleteModule(module); err != nil {
+			return Change{}, err
+		}
 	}
-	if err := tx.DeleteModule(module); err != nil {
+	before, err := parsePlacement(was)
+	if err != nil {
 		return Change{}, err
 	}
 	nodes, err := within(tx, before)

@@ -40,7 +40,7 @@ func kept(tx *state.Tx) (content.Kept, error) {
 		return k, err
 	}
 	for _, m := range s.modules {
-		d, err := s.document(m.Name)
+		d, err := s.document(m.key)
 		if err != nil {
 			return k, err
 		}

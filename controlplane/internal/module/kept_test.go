@@ -74,7 +74,7 @@ func TestWhatANodeMayStillFetchIsKept(t *testing.T) {
 		if err := tx.DeleteModule("z"); err != nil {
 			return err
 		}
-		return tx.PutPushed(&state.Pushed{Name: "p", Architecture: "x86_64", Bundle: digest.FromString("index").String(), Sources: []string{digest.FromString("pushed").String()}})
+		return tx.PutPushed(&state.Pushed{Name: "p", Architecture: "x86_64", Bundle: digest.FromString("index").String(), Sources: []string{digest.FromString("pushed").String()}}, nil)
 	})
 	if err != nil {
 		t.Fatal(err)

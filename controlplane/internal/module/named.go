@@ -33,7 +33,7 @@ func Lacking(tx *state.Tx, has func(digest.Digest) bool) ([]string, error) {
 		if m.From != "" {
 			continue
 		}
-		d, err := s.document(m.Name)
+		d, err := s.document(m.key)
 		if err != nil {
 			return nil, err
 		}

@@ -33,58 +33,153 @@ func Admit(tx *state.Tx, p *state.Pushed, allowRollback bool) error {
 	return nil
 }
 
-// Push records a bundle, all of whose content is in the content store, as a
-// module that is not placed yet. It takes the place of the one of its name and
-// architecture. It reports false when it was recorded already. has says whether
-// a blob is in the content store.
-func Push(tx *state.Tx, now time.Time, p state.Pushed, document []byte, allowRollback bool, has func(digest.Digest) bool) (*state.Pushed, bool, error) {
+// Push records a bundle, all of whose content is in the content store, as a module.
+// It takes the place of the one of its name and architecture. A nil placement keeps
+// that of the name, and places a new one nowhere. What is returned is not Changed when
+// all was so already. has says whether a blob is in the content store.
+func Push(tx *state.Tx, now time.Time, p state.Pushed, document []byte, on []string, allowRollback bool, has func(digest.Digest) bool) (*state.Pushed, Change, error) {
 	if err := Admit(tx, &p, allowRollback); err != nil {
-		return nil, false, err
-	}
-	old, err := tx.Pushed(p.Name, p.Architecture)
-	if err != nil {
-		return nil, false, err
-	}
-	if old != nil && old.Bundle == p.Bundle && slices.Equal(old.Signers, p.Signers) {
-		return old, false, nil
+		return nil, Change{}, err
 	}
 	d, err := declaration.Parse(document)
 	if err != nil {
-		return nil, false, fmt.Errorf("its declaration is of no use: %w", err)
+		return nil, Change{}, fmt.Errorf("its declaration is of no use: %w", err)
 	}
 	if _, err := compose([]part{{module: p.Name, document: d}}); err != nil {
-		return nil, false, err
+		return nil, Change{}, err
 	}
 	for _, s := range d.Sources() {
 		if !has(s) {
-			return nil, false, fault.Refusedf("its declaration names %s, which it does not bring", s)
+			return nil, Change{}, fault.Refusedf("its declaration names %s, which it does not bring", s)
 		}
 		p.Sources = append(p.Sources, s.String())
 	}
 	p.Declaration, p.At = digest.FromBytes(document).String(), now
-	if err := tx.PutPushed(&p); err != nil {
-		return nil, false, err
-	}
-	return &p, true, tx.AddEvent(&state.Event{At: now, Kind: "module.pushed",
-		Sentence: fmt.Sprintf("bundle %q %s (counter %d, %s) is pushed, signed by %s; it is placed nowhere yet",
-			p.Name, p.Version, p.Counter, p.Architecture, strings.Join(p.Signers, ", "))})
+	c, err := place(tx, now, &p, d, document, on)
+	return &p, c, err
 }
 
-// forget removes what was pushed of a name, and reports whether there was any.
-func forget(tx *state.Tx, now time.Time, module string) (bool, error) {
+// place writes a bundle where it is to be present, and composes for the nodes that this
+// changes something for.
+func place(tx *state.Tx, now time.Time, p *state.Pushed, d *declaration.Declaration, document []byte, on []string) (Change, error) {
+	all, err := tx.PushedOf(p.Name)
+	if err != nil {
+		return Change{}, err
+	}
+	var old *state.Pushed
+	var was []string
+	for _, o := range all {
+		if was = o.Placement; o.Architecture == p.Architecture {
+			old = o
+		}
+	}
+	declared, err := tx.Module(p.Name)
+	if err != nil {
+		return Change{}, err
+	}
+	if p.Placement = on; on == nil {
+		p.Placement = was
+	}
+	if declared != nil && len(p.Placement) > 0 || declared != nil && on == nil && declared.From != "" {
+		if err := makeRoom(tx, p, declared, on); err != nil {
+			return Change{}, err
+		}
+		was = append(slices.Clone(was), declared.Placement...)
+	}
+	before, err := parsePlacement(was)
+	if err != nil {
+		return Change{}, err
+	}
+	after, err := parsePlacement(p.Placement)
+	if err != nil {
+		return Change{}, err
+	}
+	nodes, err := within(tx, before, after)
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{Nodes: []string{}, Placement: p.Placement}
+	same := old != nil && old.Bundle == p.Bundle && slices.Equal(old.Signers, p.Signers) &&
+		slices.Equal(old.Placement, p.Placement) && tx.ModuleDocument(p.Key()) != nil
+	for _, n := range nodes {
+		if (&placed{placement: after, architecture: p.Architecture}).holds(n) {
+			c.Present++
+		}
+	}
+	if same {
+		p.At = old.At
+		return c, nil
+	}
+	if err := after.check(tx, p.Placement, secret(d)); err != nil {
+		return Change{}, err
+	}
+	for _, o := range all { // one placement for a name
+		if o.Placement = p.Placement; o.Architecture == p.Architecture {
+			continue
+		}
+		if err := tx.PutPushed(o, tx.ModuleDocument(o.Key())); err != nil {
+			return Change{}, err
+		}
+	}
+	if err := tx.PutPushed(p, document); err != nil {
+		return Change{}, err
+	}
+	s, err := load(tx, now)
+	if err != nil {
+		return Change{}, err
+	}
+	affected := slices.DeleteFunc(nodes, func(n *state.Node) bool { return !before.holds(n) && !after.holds(n) })
+	c.Nodes, err = s.reassign(affected, func(n *state.Node, err error) error {
+		if !involves(err, p.Name) {
+			return nil
+		}
+		return fault.Refusedf("on node %q: %w", n.Name, err).Hint("take the thing out of one of the modules, or place them apart")
+	})
+	if err != nil {
+		return Change{}, err
+	}
+	c.Changed = true
+	where := "is placed nowhere yet"
+	if len(p.Placement) > 0 {
+		where = "is placed on " + strings.Join(p.Placement, ", ") + "; " + newDeclarations(c.Nodes)
+	}
+	return c, tx.AddEvent(&state.Event{At: now, Kind: "module.pushed",
+		Sentence: fmt.Sprintf("bundle %q %s (counter %d, %s) is pushed, signed by %s; it %s",
+			p.Name, p.Version, p.Counter, p.Architecture, strings.Join(p.Signers, ", "), where)})
+}
+
+// makeRoom takes away the module that a machine brought along under the bundle's name,
+// when a person says where the bundle is to be: it is what that machine's own bundle was
+// taken over as. A module that a person declared is not a bundle's to replace.
+func makeRoom(tx *state.Tx, p *state.Pushed, declared *state.Module, on []string) error {
+	if declared.From == "" {
+		return fault.Refusedf("a person declared module %q, and the bundle would take its place", p.Name).
+			Hint("run `mesh-controller undeclare %s` first, or push it without --on", p.Name)
+	}
+	if on == nil {
+		p.Placement = nil // as one that is new: whose name it is is that machine's word
+		return nil
+	}
+	return tx.DeleteModule(p.Name)
+}
+
+// forget removes what was pushed of a name, and returns where it was placed and whether
+// there was any.
+func forget(tx *state.Tx, now time.Time, module string) (was []string, any bool, err error) {
 	ps, err := tx.PushedOf(module)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	for _, p := range ps {
+		was = p.Placement
 		if err := tx.DeletePushed(p); err != nil {
-			return false, err
+			return nil, false, err
 		}
 		err := tx.AddEvent(&state.Event{At: now, Kind: "module.undeclared",
-			Sentence: fmt.Sprintf("bundle %q %s (%s), which was placed nowhere, is forgotten", p.Name, p.Version, p.Architecture)})
+			Sentence: fmt.Sprintf("bundle %q %s (%s) is forgotten", p.Name, p.Version, p.Architecture)})
 		if err != nil {
-			return false, err
+			return nil, false, err
 		}
 	}
-	return len(ps) > 0, nil
+	return was, len(ps) > 0, nil
 }

@@ -55,7 +55,7 @@ func Runners(tx *state.Tx, p Program) (map[string]Runner, error) {
 	needs := map[string]map[string]Need{}
 	var where []placement
 	for _, m := range s.modules {
-		d, err := s.document(m.Name)
+		d, err := s.document(m.key)
 		if err != nil {
 			return nil, err
 		}
@@ -68,11 +68,11 @@ func Runners(tx *state.Tx, p Program) (map[string]Runner, error) {
 			if r.Process != nil {
 				need.Command = r.Process.Command
 			}
-			if needs[m.Name] == nil {
-				needs[m.Name] = map[string]Need{}
+			if needs[m.key] == nil {
+				needs[m.key] = map[string]Need{}
 				where = append(where, m.placement)
 			}
-			needs[m.Name][need.Key] = need
+			needs[m.key][need.Key] = need
 		}
 	}
 	nodes, err := within(tx, where...)
@@ -85,8 +85,8 @@ func Runners(tx *state.Tx, p Program) (map[string]Runner, error) {
 			continue
 		}
 		r := Runner{ID: n.ID, Node: n.Name, Needs: map[string]Need{}}
-		for _, name := range s.on(n) {
-			maps.Copy(r.Needs, needs[name])
+		for _, key := range s.on(n) {
+			maps.Copy(r.Needs, needs[key])
 		}
 		if len(r.Needs) > 0 {
 			out[n.ID] = r

@@ -68,7 +68,12 @@ func TakeOver(tx *state.Tx, now time.Time, n *state.Node, b *Brought) (string, e
 		if m != nil && m.From == n.ID && m.Digest == b.sum {
 			return name, nil
 		}
-		if m != nil && m.From != n.ID {
+		ps, err := tx.PushedOf(name)
+		if err != nil {
+			return "", err
+		}
+		// A bundle's name is that bundle's, also before it is placed.
+		if m != nil && m.From != n.ID || m == nil && len(ps) > 0 {
 			continue
 		}
 		version := uint64(1)

@@ -15,12 +15,22 @@ func (t *Tx) PushedOf(name string) ([]*Pushed, error) {
 // AllPushed returns all that was pushed, by name and architecture.
 func (t *Tx) AllPushed() ([]*Pushed, error) { return all[Pushed](t, bucketPushed, "") }
 
-// PutPushed writes what was pushed.
-func (t *Tx) PutPushed(p *Pushed) error {
+// PutPushed writes what was pushed, and its document, which is a module's then
+// (ModuleDocument, by Key).
+func (t *Tx) PutPushed(p *Pushed, doc []byte) error {
+	if err := t.tx.Bucket(bucketDocuments).Put([]byte(p.Key()), doc); err != nil {
+		return err
+	}
 	return put(t, bucketPushed, pushedKey(p.Name, p.Architecture), p)
 }
 
+// Key is what the bundle and its document are kept under.
+func (p *Pushed) Key() string { return pushedKey(p.Name, p.Architecture) }
+
 // DeletePushed removes it.
 func (t *Tx) DeletePushed(p *Pushed) error {
+	if err := t.tx.Bucket(bucketDocuments).Delete([]byte(p.Key())); err != nil {
+		return err
+	}
 	return t.tx.Bucket(bucketPushed).Delete([]byte(pushedKey(p.Name, p.Architecture)))
 }

@@ -244,8 +244,8 @@ type Module struct {
 	From string `json:"from,omitempty"`
 }
 
-// A Pushed is a module that came as a bundle and is not placed yet: the newest
-// bundle of its name for one architecture. Its content is in the content store.
+// A Pushed is a module that came as a bundle: the newest bundle of its name for one
+// architecture. Its content is in the content store.
 type Pushed struct {
 	// Name, Version, Architecture, Counter and MinimumHost are the bundle's.
 	Name         string `json:"name"`
@@ -259,8 +259,11 @@ type Pushed struct {
 	// Sources are the digests that the document names.
 	Sources []string `json:"sources,omitempty"`
 	// Signers are the ids of the keys that signed, as a release root names them.
-	Signers []string  `json:"signers"`
-	At      time.Time `json:"at"`
+	Signers []string `json:"signers"`
+	// Placement is as a Module's, and that of all architectures of the name; one that
+	// it holds for has the bundle of its own architecture. Empty places it nowhere.
+	Placement []string  `json:"placement,omitempty"`
+	At        time.Time `json:"at"`
 }
 
 // A Published is the release that new machines of one architecture are served: the

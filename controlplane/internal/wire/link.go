@@ -23,6 +23,9 @@ func (s *Server) link(w http.ResponseWriter, r *http.Request, n *state.Node) {
 		s.refuse(w, err)
 		return
 	}
+	// All that a link keeps of its node, for as long as it lasts: the rest is read when
+	// it is needed.
+	n = &state.Node{ID: n.ID, Key: n.Key, Name: n.Name}
 	slot := s.Links.take(n.ID, s.now(), o.Sessions, given)
 	s.log.Info("link is up", "node", n.Name, "from", r.RemoteAddr)
 	why := s.session(w, r, slot, n)

@@ -22,9 +22,13 @@ func (a *app) push() *cobra.Command {
 		Use:   "push BUNDLE",
 		Short: "Bring a signed bundle to the control plane",
 		Long: `Bring the signed bundle in the file BUNDLE ("-" is standard input) to the control
-plane: its content, and its declaration as a module of the bundle's name. Where a
-module is placed is no part of this yet: no node gets anything by it. "status"
-lists what was pushed.
+plane: its content, and its declaration as a module of the bundle's name. --on says
+where that shall be present, as "declare" has it; without it a name that is known
+stays where it is, and a new one is nowhere. A node has the bundle of its own
+architecture. "status" lists what was pushed and where it is.
+
+The control plane itself is upgraded so: push the release's bundle with --on for the
+node that runs it.
 
 A newer bundle of the first node's brings newer packages and a newer tarball, which
 machines that join from here are served from then on ("mesh-controller join").
@@ -33,7 +37,8 @@ The signature is verified against the release root that this control plane trust
 before a byte is written. A bundle takes the place of the one of its name for the
 same architecture; one that is older is refused. Pushing the same again changes
 nothing.`,
-		Example: `  mesh-controller push web-1.2.0-linux-x86_64.bundle.tar
+		Example: `  mesh-controller push web-1.2.0-linux-x86_64.bundle.tar --on tag=web
+  mesh-controller push web-1.2.1-linux-x86_64.bundle.tar
   curl -fsSL https://releases.example/web.bundle.tar | mesh-controller push -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -60,13 +65,19 @@ nothing.`,
 				a.say("bundle %q %s (counter %d, %s) was pushed already: nothing changes", p.Name, p.Version, p.Counter, p.Architecture)
 				return nil
 			}
-			a.say("bundle %q %s (counter %d, %s) is pushed, signed by %s; it is placed nowhere yet",
-				p.Name, p.Version, p.Counter, p.Architecture, signers(p.Signers))
+			where := "it is placed nowhere yet: say --on"
+			if len(p.Placement) > 0 {
+				where = "it is on " + cli.Count(p.Present, "node", "nodes")
+			}
+			a.say("bundle %q %s (counter %d, %s) is pushed, signed by %s; %s",
+				p.Name, p.Version, p.Counter, p.Architecture, signers(p.Signers), where)
 			return nil
 		},
 	}
 	f := c.Flags()
 	f.BoolVar(&q.AllowRollback, "allow-rollback", false, "take a bundle that is older than the one that was pushed")
+	f.StringArrayVar(&q.Placement, "on", nil, "where the module is present: `RULE` (every, node=N, tag=T, profile.KEY=V; may be repeated)")
+	lastFlag(c, &q.Last)
 	f.StringVar(&q.Trust, "trust", "", "trust the roots and keys in this `DIR` instead of the control plane's")
 	f.StringVar(&q.Key, "key", "", "trust the public key in this `FILE` as well")
 	return c

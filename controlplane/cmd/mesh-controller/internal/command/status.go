@@ -58,12 +58,18 @@ func (a *app) printStatus(s admin.Status) error {
 	if err := a.printRules(s.Admission); err != nil {
 		return err
 	}
-	if err := a.printPlaced(s); err != nil || len(s.Pushed) == 0 {
+	if err := a.printPlaced(s); err != nil {
 		return err
 	}
 	var rows [][]string
 	for _, p := range s.Pushed {
+		if len(p.Placement) > 0 {
+			continue
+		}
 		rows = append(rows, []string{p.Name, p.Version, p.Architecture, fmt.Sprint(p.Counter), signers(p.Signers), ago(p.At)})
+	}
+	if len(rows) == 0 {
+		return nil
 	}
 	fmt.Fprintln(a.std.Out)
 	return a.table([]string{"NOT PLACED", "VERSION", "FOR", "COUNTER", "SIGNED BY", "PUSHED"}, rows)
@@ -86,9 +92,6 @@ func servedWords(r admin.Repository) string {
 }
 
 func (a *app) printPlaced(s admin.Status) error {
-	if len(s.Modules) == 0 {
-		return nil
-	}
 	var rows [][]string
 	for _, m := range s.Modules {
 		on := strings.Join(m.Placement, ", ")
@@ -96,6 +99,14 @@ func (a *app) printPlaced(s admin.Status) error {
 			on += " (brought along)"
 		}
 		rows = append(rows, []string{m.Name, fmt.Sprint(m.Version), on, ago(m.Changed)})
+	}
+	for _, p := range s.Pushed {
+		if len(p.Placement) > 0 {
+			rows = append(rows, []string{p.Name, p.Version + " for " + p.Architecture, strings.Join(p.Placement, ", "), ago(p.At)})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
 	}
 	fmt.Fprintln(a.std.Out)
 	return a.table([]string{"MODULE", "VERSION", "ON", "CHANGED"}, rows)
