@@ -63,6 +63,12 @@ type NodeRetiring struct {
 	Already bool     `json:"already"`
 }
 
+// RootRotated is the mesh root that was, and the one that is.
+type RootRotated struct {
+	Before string `json:"before"`
+	Pin    string `json:"pin"`
+}
+
 // An Address is one address of the control plane.
 type Address struct {
 	Address string `json:"address"`
@@ -237,6 +243,7 @@ var (
 	Approve       = door.Verb[Approval, Node]{Name: "approve"}
 	Revoke        = door.Verb[Leaving, NodeRevoked]{Name: "revoke", Again: true}
 	Retire        = door.Verb[Retirement, NodeRetiring]{Name: "retire", Again: true}
+	RotateRoot    = door.Verb[None, RootRotated]{Name: "root-rotate"}
 	Events        = door.Verb[Limit, []*state.Event]{Name: "events", Again: true}
 	GetStatus     = door.Verb[None, Status]{Name: "status", Again: true}
 	Join          = door.Verb[Joining, Joined]{Name: "join", Again: true}

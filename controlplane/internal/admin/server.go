@@ -58,6 +58,7 @@ func (d *Desk) Handler() http.Handler {
 	Refuse.Handle(mux, d.refuse)
 	Revoke.Handle(mux, d.revoke)
 	Retire.Handle(mux, d.retire)
+	RotateRoot.Handle(mux, d.rotateRoot)
 	Events.Handle(mux, d.events)
 	GetStatus.Handle(mux, d.status)
 	Join.Handle(mux, d.join)
@@ -261,6 +262,18 @@ func (d *Desk) retire(_ context.Context, q Retirement) (out NodeRetiring, err er
 	}
 	out.Node, err = d.node(n.ID)
 	return out, err
+}
+
+// rotateRoot makes a new mesh root; it counts when the state is opened anew, which is
+// done at once.
+func (d *Desk) rotateRoot(context.Context, None) (RootRotated, error) {
+	pin, err := d.Office.RotateRoot()
+	if err != nil {
+		return RootRotated{}, err
+	}
+	d.Log.Info("the mesh has a new root", "pin", pin)
+	d.Reopen()
+	return RootRotated{Before: d.Office.Authority.Pin(), Pin: pin}, nil
 }
 
 func (d *Desk) now() time.Time { return d.Office.Clock.Now().UTC() }

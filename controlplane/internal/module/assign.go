@@ -195,6 +195,9 @@ func (s *set) succeed(n *state.Node, c *composition, doc []byte) error {
 
 // On returns the names of the modules that are present on a node.
 func On(tx *state.Tx, n *state.Node) ([]string, error) {
+	if !n.Member() {
+		return []string{}, nil
+	}
 	s, err := load(tx, time.Time{})
 	if err != nil {
 		return nil, err

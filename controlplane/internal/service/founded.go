@@ -74,6 +74,7 @@ func found(store *state.Store, l layout.Layout, known *state.Founded, c clock.Cl
 	switch {
 	case known != nil && *known == is:
 		return mesh, authority, nil
+	case known != nil && known.Mesh == is.Mesh && authority.Knows(known.Pin): // it rotated
 	case known != nil && known.Mesh != "":
 		return nil, nil, lost(l, known, "is that of mesh \""+is.Mesh+"\"")
 	}

@@ -65,7 +65,8 @@ func (t *Tx) DropLeavings(node string, keys ...string) error {
 }
 
 // TakeInventory keeps what a node says that it has, and works out what it owned once:
-// what it does not say any more, unless one of its reports says that it went.
+// what it does not say any more, unless the newest of its reports that tells of it says
+// that it went.
 func (t *Tx) TakeInventory(node string, now *profile.Inventory) error {
 	before, err := t.Inventory(node)
 	if err != nil {
@@ -87,9 +88,13 @@ func (t *Tx) TakeInventory(node string, now *profile.Inventory) error {
 		if err != nil {
 			return err
 		}
+		told := map[string]bool{} // by the newest report that says anything of it
 		for _, r := range reports {
 			for _, key := range Went(&r.Report) {
-				known[key] = true
+				known[key] = known[key] || !told[key]
+			}
+			for _, x := range r.Report.Resources {
+				told[x.Key] = true
 			}
 		}
 	}

@@ -114,11 +114,14 @@ func (e *Engine) readFrom(source store.Source, mesh string, document []byte) (*d
 }
 
 // checkOrder holds the order (mesh, epoch, generation). Joining a mesh starts
-// a new count, also joining the same one anew as another node, and so does a
+// a new count, also joining the same one anew, and so does a
 // declaration of another name on a machine that is in no mesh.
 func checkOrder(now, next store.Wanted) error {
 	if now.Mesh != next.Mesh || now.Node != next.Node || now.Mesh == "" && now.Name != next.Name {
 		return nil
+	}
+	if now.Enrolment != "" && next.Enrolment != "" && now.Enrolment != next.Enrolment {
+		return nil // it left, or lost its identity, and came back as the node it was
 	}
 	if now.Source == store.SourceRetire && next.Source == store.SourceLink {
 		return fault.Refusedf("this node is being retired, and takes nothing of its mesh any more").Hint("mesh-host retire finishes it")

@@ -70,7 +70,7 @@ func (s *Service) redeem(ctx context.Context, token link.Token) (*client.Identit
 		return nil, err
 	}
 	cfg := s.enrolment(ctx, token)
-	if wanted != nil && wanted.Source != store.SourceLink {
+	if wanted != nil && wanted.Source != store.SourceLink && wanted.Source != store.SourceRetire {
 		cfg.Declaration = wanted.Document
 	}
 	id, err := client.Enrol(ctx, cfg)
@@ -189,7 +189,7 @@ func (h linkHandler) take(ctx context.Context, m link.DeclarationMessage) error 
 	if m.Final {
 		return h.s.dismissed(ctx, m)
 	}
-	fresh, err := h.s.engine.Accept(ctx, store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Node: h.s.node(), Document: m.Document}, false)
+	fresh, err := h.s.engine.Accept(ctx, store.Wanted{Source: store.SourceLink, Mesh: m.Mesh, Epoch: m.Epoch, Node: h.s.node(), Enrolment: h.s.enrolmentID(), Document: m.Document}, false)
 	h.s.turnedDown(err)
 	if err != nil {
 		return err
@@ -208,6 +208,16 @@ func (s *Service) node() string {
 		return ""
 	}
 	return s.identity.NodeID
+}
+
+// enrolmentID is the id of the enrolment by which this machine is a node, or "".
+func (s *Service) enrolmentID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.identity == nil {
+		return ""
+	}
+	return s.identity.EnrolmentID
 }
 
 // turnedDown remembers why the newest declaration of the mesh was not taken,

@@ -147,7 +147,7 @@ func (s *Service) declareLast(leave, dismissed bool) error {
 		return fmt.Errorf("internal error: %w", err)
 	}
 	last := store.Wanted{
-		Source: store.SourceRetire, Mesh: s.mesh(), Node: s.node(), Name: d.Name, Generation: d.Generation,
+		Source: store.SourceRetire, Mesh: s.mesh(), Node: s.node(), Enrolment: s.enrolmentID(), Name: d.Name, Generation: d.Generation,
 		Digest: digest.FromString(lastDeclaration).String(), At: s.Clock.Now().UTC(), Leave: leave, Dismissed: dismissed,
 		Document: []byte(lastDeclaration),
 	}
@@ -155,7 +155,7 @@ func (s *Service) declareLast(leave, dismissed bool) error {
 		if last.Mesh == now.Mesh {
 			last.Epoch = now.Epoch
 		}
-		if now.Source == last.Source && now.Mesh == last.Mesh && now.Node == last.Node && now.Leave == leave && (now.Dismissed || !dismissed) {
+		if now.Source == last.Source && now.Mesh == last.Mesh && now.Node == last.Node && now.Enrolment == last.Enrolment && now.Leave == leave && (now.Dismissed || !dismissed) {
 			return nil
 		}
 	}
@@ -256,7 +256,7 @@ func (s *Service) forgetIdentity() error {
 
 // retiring says, for status, that a retirement was begun and not finished, or "".
 func (s *Service) retiring(w *store.Wanted) string {
-	if w == nil || w.Source != store.SourceRetire || s.mesh() == "" || w.Node != s.node() {
+	if w == nil || w.Source != store.SourceRetire || s.mesh() == "" || w.Node != s.node() || w.Enrolment != s.enrolmentID() {
 		return ""
 	}
 	if w.Dismissed {

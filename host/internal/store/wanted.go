@@ -30,6 +30,9 @@ type Wanted struct {
 	// Node is the id of the node it was made for: one that enrols anew is
 	// another node, with another count.
 	Node string `json:"node,omitempty"`
+	// Enrolment is the id of the enrolment by which the machine was that node: it may
+	// leave, and become the same node again.
+	Enrolment string `json:"enrolment,omitempty"`
 	// Generation and Name are the document's.
 	Generation uint64 `json:"generation"`
 	Name       string `json:"name"`

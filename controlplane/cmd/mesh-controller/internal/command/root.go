@@ -51,7 +51,7 @@ commands ask it.`,
 	cli.LoudnessFlags(root, &a.json, &a.quiet, &a.verbose)
 	root.AddCommand(
 		a.serve(), a.token(), a.join(), a.address(), a.nodes(), a.show(), a.declare(), a.push(), a.undeclare(),
-		a.approve(), a.refuse(), a.retire(), a.revoke(), a.backup(), a.restore(),
+		a.approve(), a.refuse(), a.retire(), a.revoke(), a.backup(), a.restore(), a.meshRoot(),
 		a.events(), a.status(), a.version(), manpage.Command(),
 	)
 	return cli.Execute(ctx, root, args, std)
