@@ -2,7 +2,6 @@ package enrol
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -148,12 +147,4 @@ func identityOf(h *fleet.Host) (id identity, err error) {
 		err = json.Unmarshal(b, &id)
 	}
 	return id, err
-}
-
-func exitCode(err error) int {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode()
-	}
-	return -1
 }
