@@ -34,7 +34,8 @@ func TestMain(m *testing.M) { testscript.Main(m, nil) }
 //	$DIST $KEYS      the release and its keys; $PASS the keys' passphrase;
 //	                 $BUNDLE its bundle, $ARCH its architecture
 //	machine NAME     installs the host in $WORK/NAME and starts it
-//	stop NAME        ends everything of that machine; start NAME starts its host
+//	halt NAME        ends everything of that machine; start NAME starts its host
+//	                 (stop is testscript's own: it ends a script, as passed)
 //	host NAME ...    mesh-host of that machine; controller NAME ... likewise
 //	release ...      mesh-release
 //	until PATTERN COMMAND...  runs COMMAND until its output matches, for 90 s
@@ -80,7 +81,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"machine": machine, "start": start, "stop": stop, "host": host, "controller": controller, "release": publisher, "until": until,
+			"machine": machine, "start": start, "halt": halt, "host": host, "controller": controller, "release": publisher, "until": until,
 			"flip": flip, "cut": cut, "remember": remember, "untouched": untouched, "pid": pid, "let": let,
 		},
 	})
@@ -122,7 +123,7 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	until(ts, false, []string{`"running": true`, "host", args[0], "status", "--json"})
 }
 
-func stop(ts *testscript.TestScript, _ bool, args []string) {
+func halt(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(firstnode.End(at(ts, args[0]).Root))
 }
 

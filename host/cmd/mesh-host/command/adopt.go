@@ -23,6 +23,7 @@ stay on the machine for ever. "mesh-host owned --unowned" lists it.
 What is owned and not declared is removed: by the pass that follows. To keep a thing,
 declare it first. What is not as it was declared any more is not adopted.`,
 		Example: "  mesh-host owned --unowned\n  mesh-host adopt web/index file:/etc/motd\n  mesh-host adopt --all --dry-run",
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			q.IDs = args
 			switch {
