@@ -22,6 +22,7 @@ curl=curl                                  tests of downloads
 skopeo=skopeo                              the OCI oracle
 gpg=gnupg                                  the OpenPGP oracle
 zstd=zstd                                  the compression oracle
+age=age                                    the oracle of backups
 pacman=pacman-package-manager              the pacman oracle
 dpkg-scanpackages=dpkg-dev                 tests of packages
 makepkg=makepkg                            the package oracle

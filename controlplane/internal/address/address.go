@@ -9,10 +9,15 @@
 package address
 
 import (
+	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
@@ -30,7 +35,7 @@ func Listen(addresses []string) ([]net.Listener, Served, error) {
 	var ls []net.Listener
 	var served Served
 	for _, a := range addresses {
-		l, err := net.Listen("tcp", strings.Replace(a, "[::]:", ":", 1))
+		l, err := listen(a)
 		if err != nil {
 			for _, l := range ls {
 				l.Close()
@@ -43,6 +48,27 @@ func Listen(addresses []string) ([]net.Listener, Served, error) {
 		served = append(served, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
 	}
 	return ls, served, nil
+}
+
+// listen listens on one address. "[::]" is both families. The library finds out whether
+// it can be by binding 127.0.0.1 in IPv6's clothes, which fails on a machine of IPv6
+// alone whose loopback has no such address, and then listens on IPv4 alone.
+func listen(address string) (net.Listener, error) {
+	port, every := strings.CutPrefix(address, "[::]:")
+	if !every {
+		return net.Listen("tcp", address)
+	}
+	both := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		return errors.Join(c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+		}), err)
+	}}
+	l, err := both.Listen(context.Background(), "tcp6", address)
+	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
+		return net.Listen("tcp4", ":"+port) // a kernel without IPv6
+	}
+	return l, err
 }
 
 // covers reports whether something listens on ip and port.

@@ -1,8 +1,10 @@
 package address
 
 import (
+	"net"
 	"net/netip"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,5 +106,22 @@ func TestListenSaysWhatIsTaken(t *testing.T) {
 	}
 	if _, _, err := Listen([]string{"127.0.0.1:0", s[0].String()}); err == nil || !strings.Contains(err.Error(), s[0].String()) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestEveryAddressIsBothFamilies(t *testing.T) {
+	ls, served, err := Listen([]string{"[::]:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ls[0].Close()
+	port := served[0].Port()
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		c, err := net.Dial("tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+		if err != nil {
+			t.Errorf("%s: %v", host, err)
+			continue
+		}
+		c.Close()
 	}
 }
