@@ -59,10 +59,11 @@ func listen(address string) (net.Listener, error) {
 		return net.Listen("tcp", address)
 	}
 	both := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		var err error
-		return errors.Join(c.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
-		}), err)
+		var set error
+		err := c.Control(func(fd uintptr) {
+			set = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+		})
+		return errors.Join(err, set)
 	}}
 	l, err := both.Listen(context.Background(), "tcp6", address)
 	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL) {
