@@ -49,7 +49,11 @@ type Position struct {
 // the sessions of one node.
 type SessionValue string
 
-var sessionForm = regexp.MustCompile(`^[1-9][0-9]{0,17}-[0-9a-f]{16}$`)
+var sessionForm = regexp.MustCompile(`^[1-9][0-9]{0,15}-[0-9a-f]{16}$`)
+
+// MaxCount is the highest count that a value is followed from: no node has so many
+// sessions, and the next one has room for its digits.
+const MaxCount = 1e15
 
 // NewSessionValue makes a value that follows those with a lower count.
 func NewSessionValue(count uint64) SessionValue {

@@ -21,6 +21,8 @@ type Office struct {
 	Clock     clock.Clock
 	// Addresses returns where nodes find the control plane.
 	Addresses func() ([]string, error)
+	// Linked says whether a node has a link open; nil says that none has.
+	Linked func(node string) bool
 	// Policy may be stricter than a token.
 	Policy Policy
 	// Grants are what nodes hold beside their credentials.

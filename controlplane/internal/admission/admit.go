@@ -246,6 +246,9 @@ func (o *Office) Revoke(tx *state.Tx, ref string) (n *state.Node, already bool, 
 	if err := o.Grants.Revoke(tx, n.ID, n.Decision.At); err != nil {
 		return nil, false, err
 	}
+	if err := endRejoins(tx, n.ID, n.Decision.At); err != nil {
+		return nil, false, err
+	}
 	if err := tx.PutNode(n); err != nil {
 		return nil, false, err
 	}

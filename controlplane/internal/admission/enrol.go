@@ -130,7 +130,8 @@ func (o *Office) enrol(tx *state.Tx, token string, req link.EnrolRequest, key ca
 		ID: newID(), Key: key.ID, PublicKey: key.SPKI, Enrolment: req.EnrolmentID, Tags: t.Tags,
 		State: state.Pending, Profile: req.Profile,
 	}
-	if t.Rejoin != "" {
+	// A rule may be stricter than the token: then it is a machine like any other.
+	if verdict, _ := o.Policy.judge(t, &req.Profile); t.Rejoin != "" && verdict == Admit {
 		if n, err = rejoined(tx, t.Rejoin, n); err != nil {
 			return nil, err
 		}
@@ -160,6 +161,8 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 		return nil, link.EnrolmentConflict.Errorf("enrolment %q was begun with another key", e.ID)
 	case n.Gone():
 		return nil, Gone(n)
+	case t.Rejoin != "" && e.Token != t.ID:
+		return o.comesBack(tx, t, e, n, req, b)
 	case n.State == state.Refused || n.Approval != nil:
 		return o.refusedAgain(tx, t, e, n, req, b)
 	case e.Token == t.ID && n.State == state.Pending && !t.Revoked.IsZero():
@@ -194,13 +197,13 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 }
 
 func (o *Office) decide(tx *state.Tx, n *state.Node, t *state.Token, b *module.Brought) error {
-	if t.Rejoin != "" {
-		return o.admit(tx, n, n.Name, fmt.Sprintf("token %q lets it come back", t.ID), b)
-	}
 	if o.deciding != nil {
 		o.deciding(tx, n)
 	}
 	verdict, reason := o.Policy.judge(t, &n.Profile)
+	if verdict == Admit && t.Rejoin != "" && n.ID == t.Rejoin {
+		return o.admit(tx, n, n.Name, fmt.Sprintf("token %q lets it come back", t.ID), b)
+	}
 	switch verdict {
 	case Refuse:
 		return o.refuse(tx, n, reason, false) // the caller writes it into the log

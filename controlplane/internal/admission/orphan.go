@@ -71,6 +71,7 @@ func (o *Office) takeBack(tx *state.Tx, orphan *state.Orphan, as string, tags []
 
 // takeKey gives a node that is known the key of its certificate of after the backup.
 func (o *Office) takeKey(tx *state.Tx, n *state.Node, orphan *state.Orphan) error {
+	n.End(n.Key)
 	n.Key, n.PublicKey, n.Hold = orphan.Key, orphan.PublicKey, o.orphaned()
 	if err := o.certify(n); err != nil {
 		return err

@@ -2,8 +2,11 @@ package admission
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/state"
+	"github.com/nox-mesh/nox-mesh/host/link"
 	"github.com/nox-mesh/nox-mesh/internal/fault"
 )
 
@@ -36,9 +39,7 @@ func rejoined(tx *state.Tx, id string, fresh *state.Node) (*state.Node, error) {
 	if n == nil {
 		return nil, fmt.Errorf("internal error: there is no node %q to come back as", id)
 	}
-	const kept = 8
-	n.Ended = append([]string{n.Key}, n.Ended...)
-	n.Ended = n.Ended[:min(len(n.Ended), kept)]
+	n.End(n.Key)
 	n.Key, n.PublicKey, n.Enrolment, n.Profile = fresh.Key, fresh.PublicKey, fresh.Enrolment, fresh.Profile
 	n.State, n.Hold, n.Leave = state.Pending, nil, false
 	// It has nothing in force, whatever it said before.
@@ -46,7 +47,58 @@ func rejoined(tx *state.Tx, id string, fresh *state.Node) (*state.Node, error) {
 	return n, tx.DropLine(n.ID)
 }
 
-// joinAgain makes a pending machine the node that ref means.
+// comesBack answers a machine that began to enrol with another token, and comes with one
+// by which it becomes the node that it was.
+func (o *Office) comesBack(tx *state.Tx, t *state.Token, e *state.Enrolment, n *state.Node, req link.EnrolRequest, b *module.Brought) (*state.Node, error) {
+	if n.State != state.Pending && n.State != state.Refused {
+		return nil, link.EnrolmentConflict.Errorf("this machine is node %q already, and cannot become node %q", n.Name, t.Rejoin)
+	}
+	if err := judge(t, o.Clock.Now()); err != nil {
+		return nil, err
+	}
+	if verdict, reason := o.Policy.judge(t, &req.Profile); verdict != Admit {
+		return nil, link.Refused.Errorf("this machine is refused: %s", reason)
+	}
+	if err := giveBack(tx, n); err != nil {
+		return nil, err
+	}
+	n.Profile = req.Profile
+	back, err := o.joinAgain(tx, n, t.Rejoin)
+	if err != nil {
+		return nil, err
+	}
+	t.Taken++
+	e.Token, e.Node, e.Freed = t.ID, back.ID, false
+	for _, err := range []error{
+		tx.PutToken(t), tx.PutEnrolment(e), tx.TakeInventory(back.ID, &req.Inventory), tx.PutLocalDeclaration(back.ID, localDeclaration(req)),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return back, o.admit(tx, back, back.Name, fmt.Sprintf("token %q lets it come back", t.ID), b)
+}
+
+// endRejoins revokes the tokens by which a machine could become a node that is to leave
+// the mesh: who has one of them would bring it back.
+func endRejoins(tx *state.Tx, node string, now time.Time) error {
+	ts, err := tx.Tokens()
+	if err != nil {
+		return err
+	}
+	for _, t := range ts {
+		if t.Rejoin != node || !t.Revoked.IsZero() {
+			continue
+		}
+		t.Revoked = now
+		if err := tx.PutToken(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinAgain makes a machine that was not admitted the node that ref means.
 func (o *Office) joinAgain(tx *state.Tx, pending *state.Node, ref string) (*state.Node, error) {
 	id, err := rejoinable(tx, ref)
 	if err != nil {
@@ -57,6 +109,9 @@ func (o *Office) joinAgain(tx *state.Tx, pending *state.Node, ref string) (*stat
 		return nil, err
 	}
 	local := tx.LocalDeclaration(pending.ID)
+	if err := tx.RemoveRefused(pending.ID); err != nil {
+		return nil, err
+	}
 	e, err := tx.Enrolment(pending.Enrolment)
 	if err != nil {
 		return nil, err

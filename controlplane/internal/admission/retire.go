@@ -23,8 +23,15 @@ func (o *Office) Retire(tx *state.Tx, ref string, letGo bool) (n *state.Node, al
 		return nil, false, fault.Refusedf("cannot retire node %q: it is %s", ref, n.State).
 			Hint("a node that is not enrolled has nothing of the mesh; `mesh-controller revoke` turns it down")
 	}
+	if n.Hold != nil && n.Hold.Kind == state.Cloned {
+		return nil, false, fault.Refusedf("cannot retire node %q: two machines use its key, and either could be told", ref).
+			Hint("see `mesh-controller approve --help`; `mesh-controller revoke %s` ends both", n.Name)
+	}
 	n.State, n.Leave, n.Hold = state.Retiring, letGo, nil
 	n.Decision = o.decision(n, "a person retired it")
+	if err := endRejoins(tx, n.ID, n.Decision.At); err != nil {
+		return nil, false, err
+	}
 	if err := module.Final(tx, n.Decision.At, n); err != nil {
 		return nil, false, err
 	}

@@ -87,6 +87,7 @@ func serve(ctx context.Context, l layout.Layout, c clock.Clock, log *slog.Logger
 	grants := provider.NewBook(store, c, log)
 	office := &admission.Office{Store: store, Authority: authority, Clock: c, Addresses: served.Find, Policy: cfg.Admission, Grants: grants}
 	nodes := wire.New(office, blobs, log)
+	office.Linked = nodes.Links.Connected
 	grants.Register(nodes.Downloads)
 	if err := grants.Complete(); err != nil {
 		closeAll(listeners)

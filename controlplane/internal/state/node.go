@@ -68,7 +68,7 @@ func (t *Tx) PutNode(n *Node) error {
 // DropPending removes the record of a machine that was never admitted: it is another
 // node now.
 func (t *Tx) DropPending(n *Node) error {
-	if n.State != Pending || n.Name != "" {
+	if n.State != Pending && n.State != Refused || n.Name != "" {
 		return fmt.Errorf("internal error: node %q is %s and not to be dropped", n.ID, n.State)
 	}
 	for _, d := range []struct {

@@ -141,11 +141,20 @@ type Node struct {
 // Gone says whether the node may do nothing any more.
 func (n *Node) Gone() bool { return n.State == Revoked || n.State == Retired }
 
+// End keeps a key that is the node's no more.
+func (n *Node) End(key string) {
+	const kept = 64
+	n.Ended = append([]string{key}, n.Ended...)
+	n.Ended = n.Ended[:min(len(n.Ended), kept)]
+}
+
 // A Hold is why a node is sent nothing new until a person says otherwise.
 type Hold struct {
 	Kind     HoldKind  `json:"kind"`
 	Sentence string    `json:"sentence"`
 	At       time.Time `json:"at"`
+	// Have is what a node has that is ahead, as far as it said so.
+	Have *link.Position `json:"have,omitempty"`
 }
 
 // HoldKind is what was found.

@@ -9,6 +9,9 @@ import (
 	"github.com/nox-mesh/nox-mesh/host/profile"
 )
 
+// maxUnowned bounds what is remembered: twice what a declaration may hold.
+const maxUnowned = 2 * declaration.MaxResources
+
 // Unowned returns the keys of what a node said once that it owns and does not say
 // any more, without having said that it removed it.
 func (t *Tx) Unowned(node string) ([]string, error) {
@@ -104,6 +107,7 @@ func (t *Tx) TakeInventory(node string, now *profile.Inventory) error {
 		return seen
 	})
 	slices.Sort(lost)
+	lost = lost[:min(len(lost), maxUnowned)]
 	if err := t.putUnowned(node, lost); err != nil {
 		return err
 	}

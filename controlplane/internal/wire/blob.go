@@ -41,6 +41,9 @@ func (s *Server) blob(w http.ResponseWriter, r *http.Request, n *state.Node) {
 	}
 	var from io.ReadSeeker
 	switch {
+	case n.Hold != nil:
+		s.refuse(w, link.Refused.Errorf("cannot send content %q: node %q is sent nothing new until a person approves it", d, n.Name))
+		return
 	case n.Wanted.Generation > 0 && d.String() == n.Wanted.Digest:
 		var doc []byte
 		err := s.office.Store.View(func(tx *state.Tx) error {

@@ -196,3 +196,80 @@ func TestAPendingMachineIsApprovedAsTheNodeItWas(t *testing.T) {
 		t.Errorf("%d nodes, %v", nodes, err)
 	}
 }
+
+func TestAMachineThatWasTurnedDownComesBackAsTheNodeItWas(t *testing.T) {
+	for _, how := range []string{"pending", "refused by a rule", "refused by a person"} {
+		p := newPlane(t)
+		old := p.node("web")
+		rules := admission.Policy{{Decision: admission.Refuse, Hostname: "new"}}
+		if how == "refused by a rule" {
+			p.office.Policy = rules
+		}
+		first := p.token(admission.TokenOptions{Pending: how != "refused by a rule"})
+		n, req := p.host(first, "new")
+		if a, err := n.Enrol(t.Context(), first, req); err != nil || a.Code == "" {
+			t.Fatalf("%s: %+v, %v", how, a, err)
+		}
+		if how == "refused by a person" {
+			if _, _, err := p.office.Refuse("new", "no"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k := p.token(admission.TokenOptions{Rejoin: "web"})
+		a, err := n.Enrol(t.Context(), k, req)
+		if how == "refused by a rule" { // which is stricter than any token
+			if err != nil || a.Code != link.Refused {
+				t.Errorf("%s: %+v, %v", how, a, err)
+			}
+			p.office.Policy = nil
+			a, err = n.Enrol(t.Context(), k, req)
+		}
+		if err != nil || a.NodeID != old.ID || a.Name != "web" {
+			t.Errorf("%s: %+v, %v", how, a, err)
+		}
+		for _, s := range p.tokens() {
+			if want := s.Rejoin == ""; (s.Left > 0) != want {
+				t.Errorf("%s: token to come back %v has %d places", how, s.Rejoin != "", s.Left)
+			}
+		}
+	}
+	// A rule that refuses a machine refuses it with such a token, too, and costs the node
+	// nothing.
+	p := newPlane(t)
+	old := p.node("web")
+	p.office.Policy = admission.Policy{{Decision: admission.Refuse}}
+	k := p.token(admission.TokenOptions{Rejoin: "web"})
+	n, req := p.host(k, "new")
+	if a, err := n.Enrol(t.Context(), k, req); err != nil || a.Code != link.Refused || p.record(old).State != state.Enrolled {
+		t.Errorf("%+v, %v; the node is %s", a, err, p.record(old).State)
+	}
+	if _, err := old.Open(t.Context()); err != nil {
+		t.Errorf("the node itself: %v", err)
+	}
+}
+
+func (p *plane) tokens() []admission.TokenStatus {
+	p.t.Helper()
+	ts, err := p.office.Tokens()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	// Not that of the node itself.
+	return slices.DeleteFunc(ts, func(s admission.TokenStatus) bool { return !s.Pending && s.Rejoin == "" })
+}
+
+func TestANodeThatIsToLeaveComesBackByNoTokenOfBefore(t *testing.T) {
+	for how, end := range map[string]func(*plane, *wiretest.Node){
+		"revoked": (*plane).revoke,
+		"retired": func(p *plane, n *wiretest.Node) { p.retire(n, false) },
+	} {
+		p := newPlane(t)
+		old := p.node("web")
+		k := p.token(admission.TokenOptions{Rejoin: "web"})
+		end(p, old)
+		n, req := p.host(k, "thief")
+		if a, err := n.Enrol(t.Context(), k, req); err != nil || a.Code != link.TokenRevoked {
+			t.Errorf("%s: %+v, %v", how, a, err)
+		}
+	}
+}

@@ -16,6 +16,9 @@ import (
 // there, when another comes with its key.
 const confirmTime = 10 * time.Second
 
+// lostSessions is how many a control plane may not know of whose disk went back.
+const lostSessions = 1 << 20
+
 // A place is where the values that a node says put it on its line.
 type place struct {
 	// at is the index of the value that it has of the line; negative begins the line.
@@ -35,7 +38,7 @@ type place struct {
 //	an older one                                in doubt    rolled back to a snapshot, or a copy
 //	one that the line went back behind          foreign     a copy
 //	one of the line's counts that was never on it   foreign a copy
-//	a higher count than any here                goes on     the control plane's own disk went back
+//	a higher count than any here                in doubt    the control plane's own disk went back, or a copy says so
 //	anything, after a restore                   begins      the backup is older than the node
 func find(l *state.Line, epoch uint64, said []link.SessionValue) place {
 	if l == nil || len(l.Values) == 0 || l.Epoch != epoch {
@@ -51,16 +54,17 @@ func find(l *state.Line, epoch uint64, said []link.SessionValue) place {
 	}
 	const back = "it went back to an older state of itself"
 	newest, oldest := l.Values[0].Count(), l.Values[len(l.Values)-1].Count()
+	if slices.Contains(l.Left, said[0]) {
+		return place{foreign: true}
+	}
 	for _, v := range said {
 		if at := slices.Index(l.Values, v); at > 0 {
 			return place{at: at, doubt: true, note: back}
 		}
 	}
 	switch count := said[0].Count(); {
-	case slices.Contains(l.Left, said[0]):
-		return place{foreign: true}
-	case count > newest:
-		return place{at: -1, note: "it had a later session than this control plane knows of"}
+	case count > newest && count-newest <= lostSessions:
+		return place{doubt: true, note: "it had a later session than this control plane knows of"}
 	case count < oldest:
 		return place{at: len(l.Values), doubt: true, note: back}
 	}
@@ -84,7 +88,7 @@ func (s *Server) begin(ctx context.Context, n *state.Node, o link.Opening) (begi
 	if p.doubt || p.foreign {
 		there := s.Links.confirmed(ctx, n.ID, s.confirm)
 		if there || p.foreign {
-			if err := s.holdNode(n, state.Cloned, "two machines use its key"); err != nil {
+			if err := s.holdNode(n, state.Cloned, nil, "two machines use its key"); err != nil {
 				return beginning{}, err
 			}
 		}
@@ -98,7 +102,7 @@ func (s *Server) begin(ctx context.Context, n *state.Node, o link.Opening) (begi
 // placed finds where the node stands, and holds one that is ahead of a restored
 // control plane. next is the count of its next value.
 func (s *Server) placed(n *state.Node, o link.Opening) (p place, next uint64, err error) {
-	ahead := ""
+	ahead := false
 	err = s.office.Store.View(func(tx *state.Tx) error {
 		now, mesh, err := standing(tx, n)
 		if err != nil {
@@ -114,28 +118,43 @@ func (s *Server) placed(n *state.Node, o link.Opening) (p place, next uint64, er
 			next = l.Values[0].Count() + 1
 		}
 		for _, v := range o.Sessions {
-			next = max(next, v.Count()+1)
+			if v.Count() < link.MaxCount {
+				next = max(next, v.Count()+1)
+			}
 		}
-		if h, w := o.Have, &now.Wanted; h != nil && h.Epoch < mesh.Epoch && h.Generation > w.Known(mesh.Epoch) && h.Digest != w.Digest {
-			ahead = fmt.Sprintf("it has generation %d of epoch %d, which came after the backup that this control plane was restored from", h.Generation, h.Epoch)
-		}
+		ahead = isAhead(&now.Wanted, mesh.Epoch, o.Have)
 		return nil
 	})
-	if err == nil && ahead != "" {
-		err = s.holdNode(n, state.Ahead, ahead)
+	if err == nil && ahead {
+		err = s.holdNode(n, state.Ahead, o.Have, fmt.Sprintf(
+			"it has generation %d of epoch %d, which this control plane did not make: it is older than that, restored from a backup", o.Have.Generation, o.Have.Epoch))
 	}
 	return p, next, err
 }
 
+// isAhead says whether a node has something in force that this control plane did not
+// make, by where it stands in the order of the mesh.
+func isAhead(w *state.Wanted, epoch uint64, have *link.Position) bool {
+	switch {
+	case have == nil || have.Digest == w.Digest:
+		return false
+	case have.Epoch < epoch: // of before the last restore
+		return have.Generation > w.Known(epoch)
+	case have.Epoch > epoch:
+		return true
+	}
+	return have.Generation >= w.Generation // not the one of that generation
+}
+
 // holdNode keeps anything new from a node; one that is held already stays so.
-func (s *Server) holdNode(n *state.Node, kind state.HoldKind, sentence string) error {
+func (s *Server) holdNode(n *state.Node, kind state.HoldKind, have *link.Position, sentence string) error {
 	return s.office.Store.Batch(func(tx *state.Tx) error {
 		now, _, err := standing(tx, n)
 		if err != nil || now.Hold != nil {
 			return err
 		}
 		s.log.Warn("node is held", "node", now.Name, "kind", string(kind), "cause", sentence)
-		return admission.Hold(tx, now, kind, sentence, s.now())
+		return admission.Hold(tx, now, kind, have, sentence, s.now())
 	})
 }
 

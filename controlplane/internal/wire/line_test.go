@@ -30,7 +30,8 @@ func TestWhereANodeStandsOnItsLine(t *testing.T) {
 		"it says none":                             {line, 1, nil, place{at: 3, doubt: true}},
 		"it says one that the line left":           {line, 1, []link.SessionValue{left}, place{foreign: true}},
 		"it says one that never was":               {line, 1, []link.SessionValue{"5-0000000000000003"}, place{foreign: true}},
-		"the disk of the control plane went back":  {line, 1, []link.SessionValue{"9-0000000000000004", "8-0000000000000005"}, place{at: -1}},
+		"the disk of the control plane went back":  {line, 1, []link.SessionValue{"9-0000000000000004", "8-0000000000000005"}, place{doubt: true}},
+		"it says more than there can be":           {line, 1, []link.SessionValue{"9999999999-0000000000000007"}, place{foreign: true}},
 		"the control plane was restored":           {line, 2, []link.SessionValue{"9-0000000000000006"}, place{at: -1}},
 	} {
 		got := find(x.line, x.epoch, x.said)

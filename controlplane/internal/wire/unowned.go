@@ -26,6 +26,9 @@ func (s *Server) unowned(w http.ResponseWriter, _ *http.Request, n *state.Node) 
 		if inv != nil { // it may be asking before it said that it owns nothing any more
 			a.Keys = append(a.Keys, inv.Owned...)
 		}
+		if now, _, err := standing(tx, n); err != nil || now.Hold != nil {
+			return err // nothing of what was declared meanwhile
+		}
 		leavings := tx.Leavings(n.ID)
 		for _, key := range slices.Sorted(maps.Keys(leavings)) {
 			a.Declarations = append(a.Declarations, leavings[key])

@@ -106,8 +106,12 @@ func (b *backing) run(ctx context.Context, name string) (backedUp, error) {
 	if name == "-" {
 		return b.write(ctx, lock, b.std.Out, "written")
 	}
-	if fi, err := os.Stat(name); err == nil && fi.IsDir() {
+	switch fi, err := os.Lstat(name); {
+	case err == nil && fi.IsDir():
 		return backedUp{}, fault.Usagef("it is a directory").Hint("name a file in it")
+	case err == nil && !fi.Mode().IsRegular():
+		return backedUp{}, fault.Refusedf("it is there and no regular file, and a backup takes the place of nothing else").
+			Hint("name a file, or write to it: mesh-controller backup - > %s", fault.Word(name))
 	}
 	dir, err := durable.OpenDir(filepath.Dir(name))
 	if err != nil {
