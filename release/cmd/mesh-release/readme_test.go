@@ -28,7 +28,7 @@ func TestTheReadmesRecipeMakesABundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)```toml\n(.*?)```\n\n```\n(\\{.*?)```\n\n```\n(mesh-release bundle create [^\n]*)").FindAllSubmatch(readme, -1)
+	found := regexp.MustCompile("(?s)```toml\n([^`]*)```\n\n```\n(\\{[^`]*)```\n\n```\n(mesh-release bundle create [^\n]*)").FindAllSubmatch(readme, -1)
 	if len(found) != 1 {
 		t.Fatalf("%d recipes, want 1", len(found))
 	}
