@@ -136,12 +136,14 @@ func (s *Server) placed(n *state.Node, o link.Opening) (p place, next uint64, er
 // make, by where it stands in the order of the mesh.
 func isAhead(w *state.Wanted, epoch uint64, have *link.Position) bool {
 	switch {
-	case have == nil || have.Digest == w.Digest:
+	case have == nil:
+		return false
+	case have.Epoch > epoch: // whatever it is, its host takes nothing of this epoch any more
+		return true
+	case have.Digest == w.Digest:
 		return false
 	case have.Epoch < epoch: // of before the last restore
 		return have.Generation > w.Known(epoch)
-	case have.Epoch > epoch:
-		return true
 	}
 	return have.Generation >= w.Generation // not the one of that generation
 }
