@@ -73,8 +73,8 @@ func TestI10ANodeLeaves(t *testing.T) {
 	}
 	bare("told")
 	node := ""
-	for line := range strings.Lines(alpha.Must("mesh-controller", "nodes")) {
-		if strings.HasPrefix(line, "beta") {
+	for line := range strings.Lines(alpha.Must("mesh-controller", "nodes", "--all")) {
+		if strings.HasPrefix(line, "beta") && strings.Contains(line, "retired") {
 			node = strings.Fields(line)[0]
 		}
 	}

@@ -90,7 +90,7 @@ type planeNode struct {
 
 func (w *walk) nodes() (all []planeNode) {
 	w.t.Helper()
-	if err := json.Unmarshal([]byte(w.alpha.Must("mesh-controller", "nodes", "--json")), &all); err != nil {
+	if err := json.Unmarshal([]byte(w.alpha.Must("mesh-controller", "nodes", "--all", "--json")), &all); err != nil {
 		w.t.Fatal(err)
 	}
 	return all
