@@ -38,13 +38,15 @@ func TestSources(t *testing.T) {
 func TestARecipeIsNoPipe(t *testing.T) {
 	d := newDesk(t)
 	must(t, syscall.Mkfifo(d.path("pipe"), 0o600))
-	recipe := "src/release/recipes/first-node/bundle.toml"
+	const recipe = "tool.toml"
+	d.put(recipe, "name = \"tool\"\ndeclarations = [\"tool.json\"]\n\n[[file]]\ntitle = \"tool\"\n")
+	d.put("tool.json", `{"schema": 1, "name": "tool", "resources": [{"id": "tool", "type": "file", "path": "/opt/tool", "source": "file:tool"}]}`)
 	bundle := func(args ...string) []string {
 		return append([]string{"bundle", "create", "--keys", "keys", "--counter", "1", "--version", one, "--arch", "x86_64", "--out", "o"}, args...)
 	}
 	for what, args := range map[string][]string{
 		"recipe":      bundle("pipe"),
-		"payload":     bundle("--file", "mesh-controller=pipe", recipe),
+		"payload":     bundle("--file", "tool=pipe", recipe),
 		"repo add":    {"repo", "add", "--keys", "keys", "repo", "pipe"},
 		"signed file": {"verify", "--trust", "keys", "pipe"},
 	} {
