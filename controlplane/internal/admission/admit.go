@@ -21,11 +21,7 @@ func (o *Office) admit(tx *state.Tx, n *state.Node, want, reason string, b *modu
 	if n.Name, err = freeName(tx, want, n.ID); err != nil {
 		return err
 	}
-	key, err := x509.ParsePKIXPublicKey(n.PublicKey)
-	if err != nil {
-		return fmt.Errorf("cannot read the key of node %q: %w", n.ID, err)
-	}
-	if n.Certificate, err = o.Authority.Node(n.ID, key, now); err != nil {
+	if err := o.certify(n); err != nil {
 		return err
 	}
 	n.State = state.Admitted
@@ -71,6 +67,16 @@ func (o *Office) admit(tx *state.Tx, n *state.Node, want, reason string, b *modu
 		}
 	}
 	return tx.PutNode(n)
+}
+
+// certify makes the certificate of a node for the key it has.
+func (o *Office) certify(n *state.Node) error {
+	key, err := x509.ParsePKIXPublicKey(n.PublicKey)
+	if err != nil {
+		return fmt.Errorf("cannot read the key of node %q: %w", n.ID, err)
+	}
+	n.Certificate, err = o.Authority.Node(n.ID, key, o.Clock.Now().UTC())
+	return err
 }
 
 // Ack takes the node's word that its credential is durable: the place of the

@@ -3,7 +3,6 @@ package admission
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/nox-mesh/nox-mesh/controlplane/internal/module"
@@ -69,11 +68,7 @@ func (o *Office) release(tx *state.Tx, n *state.Node, tags []string) error {
 			return err
 		}
 	}
-	for _, t := range tags {
-		if !slices.Contains(n.Tags, t) {
-			n.Tags = append(n.Tags, t)
-		}
-	}
+	n.Tags = merged(n.Tags, tags)
 	n.Decision = o.decision(n, "a person released it")
 	if _, err := module.Assign(tx, o.Clock.Now().UTC(), n); err != nil && n.Conflict == "" {
 		return err

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -85,15 +84,6 @@ func (o *Office) takeKey(tx *state.Tx, n *state.Node, orphan *state.Orphan) erro
 
 func (o *Office) orphaned() *state.Hold {
 	return &state.Hold{Kind: state.Ahead, Sentence: orphaned, At: o.Clock.Now().UTC()}
-}
-
-func (o *Office) certify(n *state.Node) error {
-	key, err := x509.ParsePKIXPublicKey(n.PublicKey)
-	if err != nil {
-		return fmt.Errorf("cannot read the key of node %q: %w", n.ID, err)
-	}
-	n.Certificate, err = o.Authority.Node(n.ID, key, o.Clock.Now().UTC())
-	return err
 }
 
 // adopted composes what the node shall be, and forgets the orphan.

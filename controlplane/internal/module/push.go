@@ -69,7 +69,8 @@ func place(tx *state.Tx, now time.Time, p *state.Pushed, d *declaration.Declarat
 	var old *state.Pushed
 	var was []string
 	for _, o := range all {
-		if was = o.Placement; o.Architecture == p.Architecture {
+		was = o.Placement // the same for each
+		if o.Architecture == p.Architecture {
 			old = o
 		}
 	}
@@ -114,9 +115,10 @@ func place(tx *state.Tx, now time.Time, p *state.Pushed, d *declaration.Declarat
 		return Change{}, err
 	}
 	for _, o := range all { // one placement for a name
-		if o.Placement = p.Placement; o.Architecture == p.Architecture {
+		if o.Architecture == p.Architecture {
 			continue
 		}
+		o.Placement = p.Placement
 		if err := tx.PutPushed(o, tx.ModuleDocument(o.Key())); err != nil {
 			return Change{}, err
 		}

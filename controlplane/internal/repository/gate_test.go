@@ -60,8 +60,12 @@ func TestWhoTakesTimeIsClosed(t *testing.T) {
 	if err != nil || answer.StatusCode != 200 {
 		t.Fatal(answer, err)
 	}
-	for end := time.Now().Add(20 * time.Second); s.answering(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
+	late, tick := time.After(20*time.Second), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for s.answering() {
+		select {
+		case <-tick.C:
+		case <-late:
 			t.Fatal("one that reads nothing is waited for")
 		}
 	}

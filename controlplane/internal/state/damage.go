@@ -44,6 +44,14 @@ func unusable(path string, err error) error {
 	return fault.Refusedf("cannot open state %q: it is damaged: %w", path, err).Hint(backup)
 }
 
+// whole says whether the file at path can be read from end to end, and has an end.
+func whole(tx *bbolt.Tx, path string) error {
+	if err := treeOnly(tx, path); err != nil {
+		return err
+	}
+	return readAll(tx)
+}
+
 // readAll reads every page there is a way to, so that damage is found now and
 // not when a node asks.
 func readAll(tx *bbolt.Tx) error {

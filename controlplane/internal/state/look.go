@@ -16,7 +16,7 @@ func Look(path string, f func(*Tx) error) error {
 		}
 		defer db.Close()
 		return db.View(func(tx *bbolt.Tx) error {
-			if err := readAll(tx); err != nil {
+			if err := whole(tx, path); err != nil {
 				return err
 			}
 			return f(&Tx{tx})

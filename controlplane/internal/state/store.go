@@ -86,11 +86,11 @@ func Open(path string) (*Store, error) {
 	missing := false
 	err = guard(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
-			if err := treeOnly(tx, path); err != nil {
+			if err := whole(tx, path); err != nil {
 				return err
 			}
 			missing = slices.ContainsFunc(buckets, func(b []byte) bool { return tx.Bucket(b) == nil })
-			return readAll(tx)
+			return nil
 		})
 	})
 	if err != nil {
