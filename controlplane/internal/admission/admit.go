@@ -142,6 +142,10 @@ func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state
 		if n, err = FindNode(tx, ref); err != nil && orphan == nil {
 			return err
 		}
+		if rejoin != "" && (n == nil || n.State != state.Pending) {
+			return fault.Refusedf("cannot let node %q come back as another: only a machine that is pending can", ref).
+				Hint("run `mesh-controller nodes` for those that are pending")
+		}
 		if n == nil {
 			n, err = o.takeBack(tx, orphan, as, tags)
 			return err
@@ -151,10 +155,10 @@ func (o *Office) Approve(ref, as string, tags []string, rejoin string) (n *state
 		} else if orphan != nil && n.State == state.Enrolled && as == "" {
 			return o.takeKey(tx, n, orphan)
 		}
-		if n.Hold != nil && n.Member() && as == "" {
+		if n.Hold != nil && as == "" {
 			return o.release(tx, n, tags)
 		}
-		if n.State != state.Pending && (n.State != state.Refused || rejoin != "") {
+		if n.State != state.Pending && n.State != state.Refused {
 			return fault.Refusedf("cannot approve node %q: it is %s and not pending", ref, n.State).
 				Hint("run `mesh-controller nodes` for those that are pending")
 		}

@@ -161,8 +161,10 @@ func (o *Office) again(tx *state.Tx, t *state.Token, e *state.Enrolment, key ca.
 		return nil, link.EnrolmentConflict.Errorf("enrolment %q was begun with another key", e.ID)
 	case n.Gone():
 		return nil, Gone(n)
-	case t.Rejoin != "" && e.Token != t.ID:
+	case o.mayComeBack(t, e, n, req):
 		return o.comesBack(tx, t, e, n, req, b)
+	case t.Rejoin != "" && n.ID != t.Rejoin && n.Name != "":
+		return nil, link.EnrolmentConflict.Errorf("this machine is node %q already, and cannot become another", n.Name)
 	case n.State == state.Refused || n.Approval != nil:
 		return o.refusedAgain(tx, t, e, n, req, b)
 	case e.Token == t.ID && n.State == state.Pending && !t.Revoked.IsZero():

@@ -70,8 +70,10 @@ func (o *Office) release(tx *state.Tx, n *state.Node, tags []string) error {
 	}
 	n.Tags = merged(n.Tags, tags)
 	n.Decision = o.decision(n, "a person released it")
-	if _, err := module.Assign(tx, o.Clock.Now().UTC(), n); err != nil && n.Conflict == "" {
-		return err
+	if n.Member() { // one that is retiring has its last declaration
+		if _, err := module.Assign(tx, n.Decision.At, n); err != nil && n.Conflict == "" {
+			return err
+		}
 	}
 	if err := tx.PutNode(n); err != nil {
 		return err

@@ -47,34 +47,45 @@ func rejoined(tx *state.Tx, id string, fresh *state.Node) (*state.Node, error) {
 	return n, tx.DropLine(n.ID)
 }
 
-// comesBack answers a machine that began to enrol with another token, and comes with one
-// by which it becomes the node that it was.
+// mayComeBack says whether a machine that began to enrol and was not admitted becomes
+// the node that it was by a token: as long as no rule is stricter than that. What a
+// person said of it with the same token stands.
+func (o *Office) mayComeBack(t *state.Token, e *state.Enrolment, n *state.Node, req link.EnrolRequest) bool {
+	if t.Rejoin == "" || n.ID == t.Rejoin || n.State != state.Pending && n.State != state.Refused {
+		return false
+	}
+	if e.Token == t.ID && n.State == state.Refused && n.Decision.ByPerson {
+		return false
+	}
+	verdict, _ := o.Policy.judge(t, &req.Profile)
+	return verdict == Admit
+}
+
+// comesBack makes such a machine the node that it was.
 func (o *Office) comesBack(tx *state.Tx, t *state.Token, e *state.Enrolment, n *state.Node, req link.EnrolRequest, b *module.Brought) (*state.Node, error) {
-	if n.State != state.Pending && n.State != state.Refused {
-		return nil, link.EnrolmentConflict.Errorf("this machine is node %q already, and cannot become node %q", n.Name, t.Rejoin)
+	if err := giveBack(tx, n); err != nil {
+		return nil, err
+	}
+	t, err := tx.Token(t.ID) // which may be the one that it gave back
+	if err != nil {
+		return nil, err
 	}
 	if err := judge(t, o.Clock.Now()); err != nil {
 		return nil, err
 	}
-	if verdict, reason := o.Policy.judge(t, &req.Profile); verdict != Admit {
-		return nil, link.Refused.Errorf("this machine is refused: %s", reason)
-	}
-	if err := giveBack(tx, n); err != nil {
-		return nil, err
-	}
-	n.Profile = req.Profile
-	back, err := o.joinAgain(tx, n, t.Rejoin)
-	if err != nil {
-		return nil, err
-	}
 	t.Taken++
-	e.Token, e.Node, e.Freed = t.ID, back.ID, false
+	e.Token, e.Freed = t.ID, false
+	n.Profile = req.Profile
 	for _, err := range []error{
-		tx.PutToken(t), tx.PutEnrolment(e), tx.TakeInventory(back.ID, &req.Inventory), tx.PutLocalDeclaration(back.ID, localDeclaration(req)),
+		tx.PutToken(t), tx.PutEnrolment(e), tx.PutInventory(n.ID, &req.Inventory), tx.PutLocalDeclaration(n.ID, localDeclaration(req)),
 	} {
 		if err != nil {
 			return nil, err
 		}
+	}
+	back, err := o.joinAgain(tx, n, t.Rejoin)
+	if err != nil {
+		return nil, err
 	}
 	return back, o.admit(tx, back, back.Name, fmt.Sprintf("token %q lets it come back", t.ID), b)
 }

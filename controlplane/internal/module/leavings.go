@@ -47,7 +47,8 @@ type had struct {
 // before returns what a node has, by key; it is read once for all nodes that have the
 // same.
 func (s *set) before(n *state.Node) (map[string]*had, error) {
-	if b, ok := s.had[n.Wanted.Content]; ok {
+	shared := n.Wanted.Content != "" // one that is to be composed anew has what nobody else has
+	if b, ok := s.had[n.Wanted.Content]; ok && shared {
 		return b, nil
 	}
 	d, err := declaration.Parse(s.tx.Declaration(n.ID))
@@ -58,7 +59,9 @@ func (s *set) before(n *state.Node) (map[string]*had, error) {
 	for key, r := range byKey(d) {
 		out[key] = &had{resource: r}
 	}
-	s.had[n.Wanted.Content] = out
+	if shared {
+		s.had[n.Wanted.Content] = out
+	}
 	return out, nil
 }
 

@@ -111,7 +111,18 @@ func place(tx *state.Tx, now time.Time, p *state.Pushed, d *declaration.Declarat
 		p.At = old.At
 		return c, nil
 	}
-	if err := after.check(tx, p.Placement, secret(d)); err != nil {
+	holds := secret(d)
+	for _, o := range all { // the placement is theirs, too
+		if o.Architecture == p.Architecture || tx.ModuleDocument(o.Key()) == nil {
+			continue
+		}
+		other, err := declaration.Parse(tx.ModuleDocument(o.Key()))
+		if err != nil {
+			return Change{}, fault.Failedf("cannot read module %q: %w", o.Name, err)
+		}
+		holds = holds || secret(other)
+	}
+	if err := after.check(tx, p.Placement, holds); err != nil {
 		return Change{}, err
 	}
 	for _, o := range all { // one placement for a name

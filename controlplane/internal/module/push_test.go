@@ -149,3 +149,59 @@ func TestANewerBundleTakesThePlaceOfWhatAMachineBroughtAlong(t *testing.T) {
 		t.Errorf("another machine's is %q", got)
 	}
 }
+
+// The placement of a name is that of all its architectures: a secret in one of them is
+// one in all.
+func TestASecretOfAnotherArchitectureIsNotPlacedByAClaim(t *testing.T) {
+	m := machines(t)
+	p, _ := release(1, "aarch64", "/srv/key")
+	doc := `{"schema":1,"name":"x","resources":[{"id":"f","type":"file","path":"/srv/key","content":"k","secret":true,"mode":"0600"}]}`
+	if _, err := m.push(p, []byte(doc), "node=arm"); err != nil {
+		t.Fatal(err)
+	}
+	q, plain := release(1, "x86_64", "/srv/one")
+	if _, err := m.push(q, plain, "every"); fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "secret") {
+		t.Errorf("placed by a claim: %v", err)
+	}
+	if _, err := m.push(q, plain, "tag=web"); err != nil {
+		t.Errorf("placed by a tag: %v", err)
+	}
+}
+
+// Two nodes that are to be composed anew have not the same for that.
+func TestWhatOneNodeHadIsNoOthers(t *testing.T) {
+	m := machines(t)
+	m.must("one", file("/srv/x-only"), "node=x")
+	m.must("two", file("/srv/arm-only"), "node=arm")
+	err := m.Update(func(tx *state.Tx) error {
+		for _, name := range []string{"x", "arm"} {
+			n, err := tx.NodeByName(name)
+			if err != nil {
+				return err
+			}
+			n.Wanted.Content = ""
+			if err := tx.PutNode(n); err != nil {
+				return err
+			}
+		}
+		_, err := module.Undeclare(tx, now, "one")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.must("three", file("/srv/three"), "every")
+	err = m.View(func(tx *state.Tx) error {
+		for node, mine := range map[string]string{"id-x": "file:/srv/x-only", "id-arm": ""} {
+			for key := range tx.Leavings(node) {
+				if key != mine {
+					t.Errorf("%s is told of %s", node, key)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -273,3 +273,70 @@ func TestANodeThatIsToLeaveComesBackByNoTokenOfBefore(t *testing.T) {
 		}
 	}
 }
+
+func TestANodeThatIsAheadAndAwayIsRetired(t *testing.T) {
+	p := newPlane(t)
+	m := p.node("a")
+	p.retire(m, false)
+	m.Opening.Have = &link.Position{Epoch: 3, Generation: 50, Digest: "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"}
+	s := p.session(m)
+	if d := p.await(s, link.MessageDeclaration).Declaration; !d.Final || p.hold(m) != "" {
+		t.Errorf("it is sent %+v, held as %q", d, p.hold(m))
+	}
+}
+
+func TestARetiringNodeThatIsFoundClonedIsReleased(t *testing.T) {
+	p := newPlane(t)
+	m := p.node("a")
+	p.once(m)
+	copied := snapshot(m)
+	p.retire(m, false)
+	s := p.session(m)
+	p.answering(m, s)
+	if _, err := copied.Open(t.Context()); link.CodeOf(err) != link.NodeCloned {
+		t.Fatal(err)
+	}
+	s.Close()
+	p.apart(m)
+	p.approve("a")
+	if d := p.await(p.session(m), link.MessageDeclaration).Declaration; !d.Final || p.record(m).State != state.Retiring {
+		t.Errorf("it is sent %+v and is %s", d, p.record(m).State)
+	}
+}
+
+func TestATokenToComeBackIsGoodWhenTheRuleIsGone(t *testing.T) {
+	for _, verdict := range []admission.Verdict{admission.Refuse, admission.Wait} {
+		p := newPlane(t)
+		old := p.node("web")
+		p.office.Policy = admission.Policy{{Decision: verdict}}
+		k := p.token(admission.TokenOptions{Rejoin: "web"})
+		n, req := p.host(k, "new")
+		want := map[admission.Verdict]link.Code{admission.Refuse: link.Refused, admission.Wait: link.Pending}[verdict]
+		if a, err := n.Enrol(t.Context(), k, req); err != nil || a.Code != want {
+			t.Errorf("%s: %+v, %v", verdict, a, err)
+		}
+		p.office.Policy = nil
+		if a, err := n.Enrol(t.Context(), k, req); err != nil || a.NodeID != old.ID || a.Name != "web" {
+			t.Errorf("%s, and gone: %+v, %v", verdict, a, err)
+		}
+		for _, s := range p.tokens() {
+			if s.Left != 0 || len(s.Holders) != 1 {
+				t.Errorf("%s: %d places are left, %d hold one", verdict, s.Left, len(s.Holders))
+			}
+		}
+	}
+}
+
+func TestOnlyAPendingMachineIsApprovedAsAnother(t *testing.T) {
+	p := newPlane(t)
+	p.node("web")
+	m := p.node("a")
+	s := p.session(m)
+	m.Opening.Have = &link.Position{Epoch: 3, Generation: 1, Digest: "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"}
+	s.Close()
+	p.apart(m)
+	p.session(m)
+	if _, err := p.office.Approve("a", "", nil, "web"); err == nil || p.hold(m) != state.Ahead {
+		t.Errorf("%v, held as %q", err, p.hold(m))
+	}
+}

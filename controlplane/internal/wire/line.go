@@ -122,7 +122,9 @@ func (s *Server) placed(n *state.Node, o link.Opening) (p place, next uint64, er
 				next = max(next, v.Count()+1)
 			}
 		}
-		ahead = isAhead(&now.Wanted, mesh.Epoch, o.Have)
+		// The last declaration of one that is retiring has no order: its host takes it
+		// whatever it has.
+		ahead = now.State != state.Retiring && isAhead(&now.Wanted, mesh.Epoch, o.Have)
 		return nil
 	})
 	if err == nil && ahead {

@@ -93,6 +93,13 @@ func (f *former) owned(keys []string) error {
 	return f.write(left)
 }
 
+// forget lets go of all of it: the machine is another node, or none.
+func (f *former) forget() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.write(nil)
+}
+
 func (f *former) write(keys map[string]bool) error {
 	var err error
 	if len(keys) == 0 {
@@ -128,14 +135,31 @@ func (s *Service) recall(ctx context.Context, l *client.Client) error {
 	if link.CodeOf(err) == link.Refused {
 		return nil // a control plane of before there was such a question
 	}
-	if err == nil && len(a.Keys) > 0 {
-		s.Log.Warn("this node owned things that its store does not know of: they are its own again where they are declared", "things", len(a.Keys))
-		err = s.former.learn(a.Keys)
+	if err == nil {
+		err = s.lost(a.Keys)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot find out what this node owned before: %w", err)
 	}
 	return nil
+}
+
+// lost writes down what of the keys the store has no record of.
+func (s *Service) lost(keys []string) error {
+	records, err := s.store.Records()
+	if err != nil {
+		return err
+	}
+	owned := map[string]bool{}
+	for _, r := range records {
+		owned[r.Key] = true
+	}
+	keys = slices.DeleteFunc(keys, func(k string) bool { return owned[k] })
+	if len(keys) == 0 {
+		return nil
+	}
+	s.Log.Warn("this node owned things that its store does not know of: they are its own again where they are declared", "things", len(keys))
+	return s.former.learn(keys)
 }
 
 // ownedAgain strikes out of the former what a pass made the host's own.

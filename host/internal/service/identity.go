@@ -33,7 +33,7 @@ func (s *Service) NewIdentity(ctx context.Context, text string) (Enrolled, error
 	limit, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	cfg := s.enrolment(limit, token)
-	cfg.Path = filepath.Join(s.Layout.HostState(), "identity.new.json")
+	cfg.Path = s.newIdentityPath()
 	id, err := client.Enrol(limit, cfg)
 	switch {
 	case errors.Is(err, client.ErrPending):
@@ -43,6 +43,9 @@ func (s *Service) NewIdentity(ctx context.Context, text string) (Enrolled, error
 	}
 	s.endLink()
 	defer s.hold()
+	if err := s.former.forget(); err != nil { // the other node's
+		return Enrolled{}, err
+	}
 	if err := durable.Rename(cfg.Path, s.Layout.HostIdentity()); err != nil {
 		return Enrolled{}, fmt.Errorf("cannot put the new identity in the place of the old one: %w", err)
 	}
@@ -50,4 +53,9 @@ func (s *Service) NewIdentity(ctx context.Context, text string) (Enrolled, error
 	s.identity, s.unknown = id, nil
 	s.mu.Unlock()
 	return Enrolled{Mesh: id.Mesh, Node: id.Name, NodeID: id.NodeID}, nil
+}
+
+// newIdentityPath is where an identity waits to take the place of the one there is.
+func (s *Service) newIdentityPath() string {
+	return filepath.Join(s.Layout.HostState(), "identity.new.json")
 }

@@ -244,8 +244,14 @@ func (s *Service) forgetIdentity() error {
 			return err
 		}
 	}
-	if err := durable.Remove(s.Layout.HostIdentity()); err != nil {
-		return fmt.Errorf("cannot forget the identity: %w", err)
+	// What this node was, and was to become, is no other mesh's business either.
+	if err := s.former.forget(); err != nil {
+		return fmt.Errorf("cannot forget what this node owned: %w", err)
+	}
+	for _, path := range []string{s.newIdentityPath(), s.Layout.HostIdentity()} {
+		if err := durable.Remove(path); err != nil {
+			return fmt.Errorf("cannot forget the identity: %w", err)
+		}
 	}
 	s.mu.Lock()
 	s.identity, s.unknown, s.refusal = nil, nil, nil
